@@ -4,7 +4,7 @@
 -- Spark runs these views, and for the report DataFusion runs admin_events, under_min_isr and what they are made of
 -- (dashboards/embedded_sql.py). Those keep to what both engines read: CASE, not IF; cardinality, not size; || for text.
 
--- How did each partition change? Each version with the one before it. Truncated changes are left out.
+-- How did each partition change? Each version with the previous one. Truncated changes are omitted.
 CREATE OR REPLACE VIEW partition_changes AS
 SELECT *,
        LAG(struct(leader, isr, replicas, adding_replicas, removing_replicas, eligible_leader_replicas))
@@ -44,14 +44,14 @@ LEFT JOIN brokers b
   ON b.cluster_id = c.cluster_id AND b.broker_id = former.leader
  AND b.valid_from_at <= c.valid_from_at AND (b.valid_to_at IS NULL OR b.valid_to_at > c.valid_from_at);
 
--- Which elections may have lost records? Those of leaders from outside the ISR and the ELR.
+-- Which elections may have lost records? Those that elected a leader outside the ISR and the ELR.
 CREATE OR REPLACE VIEW unclean_elections AS
 SELECT * FROM leader_changes WHERE is_unclean;
 
--- Which reassignments were there (KIP-455), and what became of them? requested: in progress. immediate: one record, as
+-- Which reassignments took place (KIP-455), and how did they end? requested: in progress. immediate: one record, as
 -- Kafka writes where the target replicas are in sync already. completed, cancelled: the replicas are those of the target,
--- or those from before. superseded: another request came first. deleted: with the topic. null: over, and how is not
--- known. done_offset null: in progress. Not exact: only a snapshot shows it; it began or was done at or before.
+-- or those from before. superseded: another request came first. deleted: with the topic. null: ended, unknown how.
+-- done_offset null: in progress. Not exact: only a snapshot shows it; it began or ended at or before.
 CREATE OR REPLACE VIEW reassignments AS
 WITH flagged AS (
   SELECT *, array_max(adding_replicas) IS NOT NULL OR array_max(removing_replicas) IS NOT NULL AS is_moving
@@ -176,8 +176,8 @@ LEFT JOIN settings shared
  AND (shared.valid_to_offset IS NULL OR shared.valid_to_offset > p.`offset`);
 
 -- Which partitions were under min ISR, when and for how long? to_offset null: they still are. Where from_exact is false
--- a snapshot shows it first: it began at or before, and under_ms is the least; likewise to_exact, at or before and the
--- most.
+-- a snapshot shows it first: it began at or before, and under_ms is a minimum; likewise to_exact: it ended at or before,
+-- and under_ms is a maximum.
 CREATE OR REPLACE VIEW under_min_isr AS
 WITH pieces AS (
   SELECT p.cluster_id, p.topic_id, p.topic_name, p.partition_id, p.isr, p.commit_status,
@@ -235,7 +235,7 @@ WITH marked AS (
 )
 SELECT *, UNIX_MILLIS(to_at) - UNIX_MILLIS(from_at) AS fenced_ms FROM joined;
 
--- Through which states did each broker go (KIP-631), and for how long each? fenced, active, controlled shutdown, and
+-- Which states did each broker go through (KIP-631), and for how long? fenced, active, controlled shutdown, and
 -- unregistered, from its first registration on. began_as: registered, registered again (by another process, if
 -- incarnation_before differs), unfenced, fenced, controlled shutdown, unregistered; null if only a snapshot shows it.
 CREATE OR REPLACE VIEW broker_lifecycles AS
@@ -290,8 +290,8 @@ WITH versions AS (
 SELECT *, UNIX_MILLIS(to_at) - UNIX_MILLIS(from_at) AS state_ms FROM periods;
 
 -- Why was each broker fenced, as far as the log proves it, and what did it cost? new process: Kafka fences a broker
--- that registers until it has caught up. controlled shutdown: it ended so. no heartbeat: none came within
--- broker.session.timeout.ms, or the broker asked for it (WantFence); the log does not tell these apart. null: only a
+-- that registers until it has caught up. controlled shutdown: it shut down. no heartbeat: none arrived within
+-- broker.session.timeout.ms, or the broker asked for it (WantFence); the log does not distinguish these. null: only a
 -- snapshot shows it. leaders_moved, left_leaderless: partitions that it led, from its controlled shutdown on.
 CREATE OR REPLACE VIEW why_fenced AS
 WITH periods AS (
@@ -322,8 +322,8 @@ FROM fencings f
 LEFT JOIN moves m
   ON m.cluster_id = f.cluster_id AND m.broker_id = f.broker_id AND m.from_offset = f.from_offset;
 
--- Which replicas lie where no broker serves them now? offline: their broker registered that log directory, and does so
--- no longer. unknown: it never did. lost: it reported no more than that the directory is offline. unregistered: the
+-- Which replicas are in places that no broker serves now? offline: their broker registered that log directory earlier,
+-- but not now. unknown: it never did. lost: it reported only that the directory is offline. unregistered: the
 -- broker itself is gone. From metadata.version 3.7-IV2 on; before, the log names no directories.
 CREATE OR REPLACE VIEW stranded_replicas AS
 WITH placed AS (
@@ -431,9 +431,9 @@ FROM records r JOIN log_ranges l
  AND r.`offset` >= l.first_offset AND r.`offset` < l.end_offset
 WHERE l.commit_status = 'truncated' AND NOT r.is_control AND r.type <> 'NO_OP_RECORD';
 
--- Which administrative operations were there (KIP-4), with the values before and after? Who requested them is not in
+-- Which administrative operations took place (KIP-4), with the values before and after? Who requested them is not in
 -- the log. Where is_exact is false only a snapshot shows it: it happened at or before `offset` and changed_at, and not
--- before earliest_offset and earliest_at (null: nothing bounds it).
+-- before earliest_offset and earliest_at (null: not bounded).
 CREATE OR REPLACE VIEW admin_events AS
 WITH partition_batches AS (
   SELECT p.cluster_id, p.topic_id, p.valid_from_at, COUNT(*) AS partition_count, MIN(p.valid_from_offset) AS `offset`,
@@ -598,8 +598,8 @@ SELECT cluster_id, valid_from_offset, valid_from_at, operation, 'BROKER', CAST(b
        commit_status, valid_from_exact, earliest_from_offset, earliest_from_at
 FROM broker_events;
 
--- Which registrations block a level of a feature that another node of the cluster supports already? Also those of nodes
--- that are gone, until they are removed: kraftlake plan upgrade prints how. A node that registered no range of the
+-- Which registrations block a level of a feature that another node of the cluster already supports? Registrations of
+-- nodes that are gone count until they are removed: kraftlake plan upgrade prints how. A node that registered no range of the
 -- feature supports level 0 only. Controllers register from metadata.version 3.7-IV0 (15) on.
 CREATE OR REPLACE VIEW upgrade_blockers AS
 WITH nodes AS (

@@ -40,8 +40,8 @@ def check_lasts(catalog: str, implementation: str | None) -> None:
     """Raises CatalogError if the catalog is Spark's own and in memory."""
     if catalog == SPARKS_OWN and implementation != "hive":
         raise CatalogError(
-            f"the catalog {catalog} lives in memory: name its metastore under [spark] in kraftlake.toml "
-            "(docs/running.md)"
+            f"the catalog {catalog} is in memory only: configure its metastore under [spark] in "
+            f"kraftlake.toml (docs/running.md)"
         )
 
 
@@ -55,8 +55,8 @@ def check_database(lake: Lake, database: Database) -> RegisteredLake | None:
     shown = _registered(lake.spark, database)
     if shown is not None and shown.lake != str(lake.path) and is_lake(location(shown.lake)):
         raise CatalogError(
-            f"{database} shows the lake {shown.lake}: name another --database, "
-            f"or DROP DATABASE {database} CASCADE first, which removes no data"
+            f"{database} shows the lake {shown.lake}: choose another --database, or run DROP DATABASE "
+            f"{database} CASCADE first, which removes no data"
         )
     return shown
 
@@ -78,7 +78,7 @@ def _registered(spark: SparkSession, database: Database) -> RegisteredLake | Non
         (row,) = spark.sql(f"SELECT lake, definitions FROM {database}.{REGISTRATION}").collect()
         return RegisteredLake(*row)
     if not spark.sql(f"SHOW TABLES IN {database}").isEmpty():
-        raise CatalogError(f"{database} holds tables that are not Kraftlake's: name another --database")
+        raise CatalogError(f"{database} contains tables that are not Kraftlake's: choose another --database")
     return None
 
 

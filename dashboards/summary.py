@@ -235,7 +235,7 @@ def _watermark_words(known: WatermarkAt) -> str:
     words = "no bound with a known time" if known.at is None else f"{lower}, {upper} at {_when(known.at)}"
     if known.later_lower is None:
         return words
-    since = "at a time not known" if known.later_at is None else f"from {_when(known.later_at)}"
+    since = "at an unknown time" if known.later_at is None else f"from {_when(known.later_at)}"
     return f"{words}, at least {known.later_lower} {since}"
 
 

@@ -36,19 +36,20 @@ def _of(table: Table, names: str = "") -> Comments:
 
 CLUSTER_ID = _of(VOTER_SETS, "cluster_id")
 AT_OR_BEFORE = {
-    "is_exact": "Whether a record shows it; false: only a snapshot does, and it happened at or before",
-    "earliest_offset": "Unless is_exact, the least offset at which it can have happened; null: not bounded",
-    "earliest_at": "earliest_offset in time: it did not happen before",
+    "is_exact": "Whether a record shows it; false: only a snapshot shows it, and it happened at or before",
+    "earliest_offset": "Unless is_exact, the lowest offset at which it can have happened; null: not bounded",
+    "earliest_at": "Time of earliest_offset: it did not happen before",
 }
 STATUS = {"commit_status": "Commit status of the record that shows it: committed, uncommitted or undecided"}
-OFFSET = {"offset": "Offset at which it took effect: unless is_exact, at or before"}
-CHANGED_AT = {"changed_at": "offset in time, by the running maximum of the batches' timestamps"}
+OFFSET = {"offset": "Offset at which it took effect; at or before it unless is_exact"}
+CHANGED_AT = {"changed_at": "Time of offset, by the running maximum of the batches' timestamps"}
 TOPIC_PARTITION = _of(PARTITIONS, "topic_id topic_name partition_id")
 PERIOD = {
-    "from_offset": "First offset of the period: unless from_exact, at or before",
-    "to_offset": "Offset at which it ended, exclusive: unless to_exact, at or before; null if it has not",
-    "from_at": "from_offset in time, likewise at or before",
-    "to_at": "to_offset in time, likewise at or before; null if it has not ended",
+    "from_offset": "First offset of the period; at or before it unless from_exact",
+    "to_offset": "Offset at which it ended, exclusive; at or before it unless to_exact; null if it has not "
+    "ended",
+    "from_at": "Time of from_offset; likewise at or before it",
+    "to_at": "Time of to_offset; likewise at or before it; null if it has not ended",
     "from_exact": "Whether a record shows the beginning; false: only a snapshot does",
     "to_exact": "Whether a record shows the end; false: only a snapshot does; null if it has not ended",
 }
@@ -88,31 +89,32 @@ QUORUM: dict[str, Comments] = {
     ),
     "watermark_bounds": CLUSTER_ID
     | {
-        "as_of": "Last time that has an upper bound; where none has one, that of the highest lower bound",
-        "lower_bound": "The high watermark was at least this at as_of; null: nothing is proven by then",
+        "as_of": "Last time with an upper bound; if there is none, the time of the highest lower bound",
+        "lower_bound": "The high watermark was at least this at as_of; null: nothing is proven for that time",
         "lower_evidence": "Kind of proof of lower_bound",
         "lower_as_of": "Time since which lower_bound holds",
-        "latest_upper_bound": "The high watermark was at most this at upper_as_of; null if nothing bounds it",
+        "latest_upper_bound": "The high watermark was at most this at upper_as_of; null if there is no "
+        "upper bound",
         "upper_as_of": "Time up to which latest_upper_bound holds",
-        "later_lower_bound": "A higher lower bound that holds only after as_of; null without one",
+        "later_lower_bound": "A higher lower bound that holds only after as_of; null if there is none",
         "later_lower_as_of": "Time since which later_lower_bound holds",
     },
     "committed_ends": CLUSTER_ID
     | {
-        "committed_end_offset": "End of what is proven committed, exclusive: what is below can never be "
+        "committed_end_offset": "End of what is proven committed, exclusive: records below it can never be "
         "lost. The high watermark was at least this, and may have been higher"
     },
     "record_status": _of(RECORDS) | _of(LOG_RANGES, "commit_status truncated_by_epoch"),
     "high_watermark_timeline": CLUSTER_ID
     | {
-        "from_at": "Begin of the interval between two proofs; null before the first",
+        "from_at": "Start of the interval between two proofs; null before the first",
         "to_at": "End of the interval; null after the last",
         "lower_bound": "The high watermark was at least this; null: nothing is proven",
         "upper_bound": "The high watermark was at most this; null: nothing is proven",
         "lower_evidence": "Kind of proof of lower_bound: snapshot, first_data_batch, log_ends, ...",
-        "lower_source": "What lower_bound was derived from, in words",
+        "lower_source": "What lower_bound was derived from, as text",
         "upper_evidence": "Kind of proof of upper_bound",
-        "upper_source": "What upper_bound was derived from, in words",
+        "upper_source": "What upper_bound was derived from, as text",
     },
     "voter_sets_in_force": _of(
         VOTER_SETS,
@@ -122,14 +124,15 @@ QUORUM: dict[str, Comments] = {
     "flapping_controllers": CLUSTER_ID
     | {
         "node_id": "Controller's node id",
-        "kind": "What happened so often: elected, or added or removed",
-        "turns_in_an_hour": "How often, at most, within one hour",
+        "kind": "What happened repeatedly: elected, or added or removed",
+        "turns_in_an_hour": "Highest number of times within one hour",
         "until": "End of that hour",
     },
     "replica_lag": (
         _of(CAPTURES, "cluster_id node_id directory_id captured_at log_end_offset last_leader_epoch")
         | {
-            "lag_records": "Offsets behind the longest log that a capture of the cluster held by captured_at",
+            "lag_records": "Offsets by which it was behind the longest log that any capture of the cluster "
+            "had by captured_at",
             "is_voter": "Whether it is in the voter set in force; null if that is not known",
         }
     ),
@@ -143,16 +146,16 @@ QUORUM: dict[str, Comments] = {
         | _of(CLUSTER_NAMES, "name environment owner")
         | {
             "captures": "Number of captures, not counting expired ones",
-            "last_captured_at": "When the newest of them was made",
+            "last_captured_at": "Time of the newest of them",
             "leader_epoch": "Highest known leader epoch",
-            "leader_id": "Leader of that epoch, as leader_source names it; null if nothing does",
+            "leader_id": "Leader of that epoch, from leader_source; null if unknown",
         }
         | _of(VOTER_SETS, "voter_ids")
         | _of(DERIVATIONS, "failure")
         | _of(EPOCHS, "leader_source")
         | {
-            "is_newest_life": "Whether no other life of its cluster id has a newer record; null where the id "
-            "has one life"
+            "is_newest_life": "Whether no other life of its cluster id has a newer record; null if the id "
+            "has only one life"
         }
     ),
 }
@@ -167,8 +170,8 @@ LEADER_CHANGES = (
     | {
         "cause": "fenced, controlled shutdown, unregistered (the former leader), reassignment, "
         "preferred leader, elected, or leader found; null unless is_exact",
-        "caused_by_broker": "Former leader, where it caused the change; null if no broker left",
-        "is_unclean": "Whether the leader came from outside ISR and ELR; null where that is not known",
+        "caused_by_broker": "Former leader, if it caused the change; null if no broker left",
+        "is_unclean": "Whether the new leader was outside ISR and ELR; null if not known",
     }
     | STATUS
     | AT_OR_BEFORE
@@ -182,13 +185,14 @@ METADATA: dict[str, Comments] = {
     "reassignments": CLUSTER_ID
     | TOPIC_PARTITION
     | {
-        "state": "requested, immediate, completed, cancelled, superseded or deleted; null: over, unknown how",
-        "begun_offset": "Offset at which it began: unless begun_exact, at or before",
-        "begun_at": "begun_offset in time",
-        "done_offset": "Offset at which it was over: unless done_exact, at or before; null: in progress",
-        "done_at": "done_offset in time; null: in progress",
+        "state": "requested, immediate, completed, cancelled, superseded or deleted; null: ended, unknown "
+        "how",
+        "begun_offset": "Offset at which it began; at or before it unless begun_exact",
+        "begun_at": "Time of begun_offset",
+        "done_offset": "Offset at which it ended; at or before it unless done_exact; null: in progress",
+        "done_at": "Time of done_offset; null: in progress",
         "replicas_before": "Replicas before it; null if not known",
-        "target_replicas": "Replicas that it asks for",
+        "target_replicas": "Requested replicas",
         "replicas_after": "Replicas after it; null while it is in progress",
         "added_replicas": "Replicas that it adds, ascending",
         "removed_replicas": "Replicas that it removes, ascending",
@@ -196,11 +200,11 @@ METADATA: dict[str, Comments] = {
         "commit_status": "Commit status of its beginning",
         "begun_exact": "Whether a record shows the beginning; false: only a snapshot does",
         "earliest_begun_offset": "Unless begun_exact, the lowest offset at which it can have begun",
-        "earliest_begun_at": "earliest_begun_offset in time",
+        "earliest_begun_at": "Time of earliest_begun_offset",
         "done_exact": "Whether a record shows the end; false: only a snapshot does; null: in progress",
         "done_commit_status": "Commit status of its end; null: in progress",
-        "earliest_done_offset": "Unless done_exact, the lowest offset at which it can have been over",
-        "earliest_done_at": "earliest_done_offset in time",
+        "earliest_done_offset": "Unless done_exact, the lowest offset at which it can have ended",
+        "earliest_done_at": "Time of earliest_done_offset",
     },
     "min_isr_periods": CLUSTER_ID
     | _of(PARTITIONS, "topic_id topic_name")
@@ -216,30 +220,32 @@ METADATA: dict[str, Comments] = {
         "commit_status": "Commit status of its records: committed, uncommitted or undecided",
     }
     | _period("from_exact to_exact")
-    | {"under_ms": "Its duration, ms; null while it lasts; a bound where an end is not exact"},
+    | {"under_ms": "Duration in ms; null while it lasts; only a bound if an end is not exact"},
     "fenced_times": CLUSTER_ID
     | {"broker_id": "Broker id"}
     | _period("from_offset to_offset from_at to_at")
     | {
         "fenced_by": "Type of the record that fenced it; a registration does, too",
-        "ended_by": "Type of the record that ended it; snapshot if only one shows that; null while it lasts",
+        "ended_by": "Type of the record that ended it; snapshot if only a snapshot shows the end; null "
+        "while it lasts",
         "commit_status": "Commit status of its records: committed, uncommitted or undecided",
     }
     | _period("from_exact to_exact")
-    | {"fenced_ms": "Its duration, ms; null while it lasts; a bound where an end is not exact"},
+    | {"fenced_ms": "Duration in ms; null while it lasts; only a bound if an end is not exact"},
     "broker_lifecycles": CLUSTER_ID
     | _of(BROKERS, "broker_id broker_epoch incarnation_id")
     | {
-        "incarnation_before": "Where it registered: id of the process before; null for the first",
+        "incarnation_before": "For a registration: incarnation id of the previous process; null for the "
+        "first",
         "state": "fenced, active, controlled shutdown or unregistered",
         "began_as": "registered, registered again, unfenced, fenced, controlled shutdown or unregistered; "
         "null unless from_exact",
-        "ended_as": "What began the next state; null while it lasts, and unless to_exact",
+        "ended_as": "Event that began the next state; null while it lasts, and unless to_exact",
     }
     | _period("from_offset to_offset from_at to_at from_exact to_exact")
     | {
         "commit_status": "Commit status of its records: committed, uncommitted or undecided",
-        "state_ms": "Its duration, ms; null while it lasts; a bound where an end is not exact",
+        "state_ms": "Duration in ms; null while it lasts; only a bound if an end is not exact",
     },
     "why_fenced": CLUSTER_ID
     | _of(BROKERS, "broker_id broker_epoch incarnation_id")
@@ -250,17 +256,17 @@ METADATA: dict[str, Comments] = {
     }
     | _period("from_offset to_offset from_at to_at from_exact to_exact")
     | {
-        "leaders_moved": "Partitions that it led, and that another broker or none led after that",
-        "left_leaderless": "Those of them that no broker led after that",
+        "leaders_moved": "Number of partitions that it led and that another broker or none led afterwards",
+        "left_leaderless": "Number of those that no broker led afterwards",
         "commit_status": "Commit status of its records: committed, uncommitted or undecided",
-        "fenced_ms": "Its duration, ms; null while it lasts; a bound where an end is not exact",
+        "fenced_ms": "Duration in ms; null while it lasts; only a bound if an end is not exact",
     },
     "stranded_replicas": CLUSTER_ID
     | {
         "broker_id": "Broker of the replica",
         "directory_id": "Log directory of the replica",
         "directory_state": "offline, unknown, lost or unregistered",
-        "registered_until": "Until when its broker had registered it; null: never",
+        "registered_until": "Time until which its broker had registered it; null: never",
     }
     | TOPIC_PARTITION
     | _of(PARTITIONS, "leader")
@@ -274,19 +280,19 @@ METADATA: dict[str, Comments] = {
         "broker_id": "Broker of the directory",
         "directory_id": "Log directory",
         "directory_state": "offline, unknown, lost or unregistered",
-        "registered_until": "Until when its broker had registered it; null: never",
+        "registered_until": "Time until which its broker had registered it; null: never",
         "partitions": "Number of replicas in it",
-        "leaderless": "Those whose partition has no leader",
-        "only_copies": "Those of which no other replica is in ISR or ELR",
+        "leaderless": "Number of those whose partition has no leader",
+        "only_copies": "Number of those of which no other replica is in ISR or ELR",
     },
     "upgrade_blockers": CLUSTER_ID
     | {
         "feature": "metadata.version, kraft.version, ...",
         "blocked_level": "Highest level that a registered node of the cluster supports",
-        "finalized_level": "Level in force; null: none, which is level 0",
+        "finalized_level": "Level in force; null: none, which means level 0",
         "kind": "broker or controller",
         "node_id": "Id of the node that does not support blocked_level",
-        "fenced": "Whether the broker is fenced: it may be gone; null for controllers",
+        "fenced": "Whether the broker is fenced, and may be gone; null for controllers",
         "min_supported_version": "Lowest level that it registered; 0 if none",
         "max_supported_version": "Highest level that it registered; 0 if none",
         "commit_status": "Commit status of its registration: committed, uncommitted or undecided",
@@ -299,18 +305,18 @@ METADATA: dict[str, Comments] = {
         "before": "Value before; null if it was not set, or is a secret",
         "after": "Value after; null: deleted, or, if redacted, a secret",
         "redacted": "Whether the value is a secret",
-        "record_type": "Type of the record that changed it; snapshot if only one shows that",
+        "record_type": "Type of the record that changed it; snapshot if only a snapshot shows the change",
     }
     | STATUS
     | AT_OR_BEFORE,
     "recreated_topics": CLUSTER_ID
     | _of(TOPICS, "topic_name topic_id")
     | {
-        "offset": "Offset at which the topic was created again: unless is_exact, at or before",
+        "offset": "Offset at which the topic was created again; at or before it unless is_exact",
         "created_at": "offset in time",
-        "topic_id_before": "Id of the deleted topic of that name",
-        "deleted_offset": "Offset at which that one was deleted: unless deleted_exact, at or before",
-        "deleted_at": "deleted_offset in time",
+        "topic_id_before": "Id of the deleted topic of the same name",
+        "deleted_offset": "Offset at which that one was deleted; at or before it unless deleted_exact",
+        "deleted_at": "Time of deleted_offset",
     }
     | STATUS
     | {
@@ -336,9 +342,10 @@ METADATA: dict[str, Comments] = {
     | {
         "operation": "What was done: create topic, alter config, delete ACL, ...",
         "resource_type": "TOPIC, PARTITION, BROKER, QUOTA, USER, TOKEN, FEATURE, ...",
-        "subject": "What it was done to, in words: the topic, topic and config, quota and its key, ...",
-        "before": "Value before, in words; null if there was none, or it is not known",
-        "after": "Value after, in words; null if there is none",
+        "subject": "Object of the operation as text: the topic, the topic and config, the quota and its "
+        "key, ...",
+        "before": "Previous value as text; null if there was none, or it is not known",
+        "after": "New value as text; null if there is none",
     }
     | STATUS
     | AT_OR_BEFORE,

@@ -2,8 +2,8 @@
 -- that it answers.
 
 -- Who could vote when, and was that set committed? One row per voter set, oldest first. in_force_from and in_force_to
--- are at or before where their exact column is false: a snapshot, the next election or a report shows the set first.
--- Sets of source describe and quorum-state are only observed, from observed_from to observed_to.
+-- are only "at or before" where their exact column is false: a snapshot, the next election or a report shows the set
+-- first. Sets of source describe and quorum-state are only observed, from observed_from to observed_to.
 CREATE OR REPLACE VIEW voter_history AS
 SELECT cluster_id, `offset`, leader_epoch, source, voter_ids, majority, commit_status,
        truncated_by_epoch, in_force_from, in_force_to, in_force_from_offset, in_force_to_offset, evidence,
@@ -28,8 +28,8 @@ LEFT JOIN voter_sets s
  AND s.source IN ('record', 'snapshot')
 WHERE c.commit_status <> 'committed';
 
--- Who led which epoch, who granted it, and how long was there no leader before, at most? leader_source record proves the
--- leader, quorum-state and describe report it. leaderless_ms is null where the captures do not cover that time.
+-- Who led which epoch, who voted for it, and for how long, at most, was there no leader before? leader_source record
+-- proves the leader; quorum-state and describe only report it. leaderless_ms is null if the captures do not cover that time.
 CREATE OR REPLACE VIEW leader_timeline AS
 SELECT cluster_id, leader_epoch, leader_id, start_offset, elected_at,
        LEAD(elected_at) OVER (PARTITION BY cluster_id ORDER BY leader_epoch) AS next_elected_at,
@@ -37,8 +37,8 @@ SELECT cluster_id, leader_epoch, leader_id, start_offset, elected_at,
 FROM epochs
 ORDER BY cluster_id, leader_epoch;
 
--- Between which bounds was the high watermark at the last moment (as_of) that has an upper one? lower_as_of: since when
--- that lower bound holds. A higher one that holds only later is later_lower_bound, from later_lower_as_of on.
+-- Between which bounds was the high watermark at the last moment (as_of) with an upper bound? The lower bound holds since
+-- lower_as_of. A higher one that holds only later is later_lower_bound, from later_lower_as_of on.
 CREATE OR REPLACE VIEW watermark_bounds AS
 WITH lowers AS (
   SELECT *, struct(-lower_bound, as_of) AS best_first FROM high_watermarks WHERE lower_bound IS NOT NULL
@@ -64,7 +64,7 @@ LEFT JOIN (SELECT h.cluster_id, MIN(h.upper_bound) AS latest_upper_bound, MAX(h.
              ON h.cluster_id = t.cluster_id AND h.upper_bound IS NOT NULL AND h.as_of >= t.as_of
            GROUP BY h.cluster_id) u ON u.cluster_id = t.cluster_id;
 
--- Up to where is each cluster's log committed? Everything below the end can never be lost.
+-- Up to which offset is each cluster's log proven committed? Everything below it can never be lost.
 CREATE OR REPLACE VIEW committed_ends AS
 SELECT cluster_id, MAX(end_offset) AS committed_end_offset
 FROM log_ranges
@@ -106,8 +106,8 @@ FROM intervals
 ORDER BY cluster_id, from_at NULLS FIRST;
 
 -- Who could vote at a given time? One row per set: WHERE :time >= in_force_from AND (in_force_to IS NULL OR
--- :time < in_force_to). A truncated set was in force, too, until its truncation. Not exact: at or before;
--- voters_at(cluster, time) says what is proven at a time, and what else is known.
+-- :time < in_force_to). A truncated set was also in force, until its truncation. Not exact: at or before;
+-- voters_at(cluster, time) returns what is proven for a time, and what else is known.
 CREATE OR REPLACE VIEW voter_sets_in_force AS
 SELECT cluster_id, in_force_from, in_force_to, `offset`, leader_epoch, source, voter_ids, majority, commit_status,
        truncated_by_epoch, in_force_from_exact, in_force_to_exact, observed_from, observed_to
@@ -137,8 +137,8 @@ GROUP BY cluster_id, node_id, kind
 HAVING MAX(turns) >= 3
 ORDER BY cluster_id, turns_in_an_hour DESC;
 
--- How far behind was each replica at its last capture? lag_records counts from the longest log that a capture of the
--- cluster held by then, or that was followed by then; a longer log is not known.
+-- How far behind was each replica at its last capture? lag_records is relative to the longest log that had been captured
+-- or followed by then; there may have been a longer one.
 CREATE OR REPLACE VIEW replica_lag AS
 WITH known AS (
   SELECT *, MAX(log_end_offset) OVER (PARTITION BY cluster_id ORDER BY captured_at
@@ -155,8 +155,8 @@ LEFT JOIN current_voters v ON v.cluster_id = k.cluster_id
 WHERE k.nth = 1 AND k.node_id >= 0
 ORDER BY k.cluster_id, lag_records DESC, k.node_id;
 
--- Which expectations hold? The newest result of each. Every validation evaluates all of a user's own ones: those that
--- the newest one lacks are no longer in the settings.
+-- Which expectations are met? The newest result of each. Every validation evaluates all of a user's own expectations:
+-- those missing from the newest one are no longer in the settings.
 CREATE OR REPLACE VIEW expectations_now AS
 SELECT cluster_id, suite, expectation, sentence, severity, success, observed, allowed, failing_rows, is_own, run_id,
        loaded_at
@@ -168,8 +168,8 @@ LEFT JOIN (SELECT MAX_BY(run_id, loaded_at) AS newest_run_id
 WHERE nth = 1 AND (NOT is_own OR run_id = newest_run_id)
 ORDER BY success, severity, cluster_id, suite, expectation;
 
--- Which clusters does the lake hold, when were they captured last, and who leads? Where failure is not null, deriving
--- from the newest captures failed: the cluster's tables are older.
+-- Which clusters are in the lake, when were they last captured, and who leads? Where failure is not null, deriving from
+-- the newest captures failed, and the cluster's tables are older.
 CREATE OR REPLACE VIEW clusters AS
 SELECT c.cluster_id, n.name, n.environment, n.owner, c.captures, c.last_captured_at,
        e.leader_epoch, e.leader_id, v.voter_ids, d.failure, e.leader_source, l.is_newest AS is_newest_life

@@ -1,7 +1,7 @@
 """python -m jobs.archive_classes [WORDS OF A RUN]: make the class archive, as `make setup` does.
 
-With words of a `run` (--lake among them), that is done, too, and its session then makes the archive: a new
-user waits for one session and not for two.
+With the arguments of a `run` (--lake among them), that is run, too, and its session then makes the archive: a
+new user waits for one session instead of two.
 """
 
 from __future__ import annotations

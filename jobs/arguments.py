@@ -92,10 +92,12 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
         "--captured-at",
         type=moment_ms,
         metavar="TIME",
-        help="when they were copied, such as 2026-11-21T09:15:23Z (default: capture.json; "
+        help="when the captures were copied, such as 2026-11-21T09:15:23Z (default: from capture.json; "
         "file times prove nothing)",
     )
-    parser.add_argument("--verify", action="store_true", help="read everything again, even if it is known")
+    parser.add_argument(
+        "--verify", action="store_true", help="read everything again, even captures that were loaded before"
+    )
     parser.add_argument(
         "--dry-run",
         action="store_true",
@@ -110,8 +112,8 @@ def add_cluster_id(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[PATH=]ID",
-        help="cluster id of directories that contain none; with PATH=, of all captures below that path, "
-        "whatever they contain; repeatable",
+        help="cluster id of directories that contain none; with PATH=, the id of all captures below that "
+        "path, whatever they contain; repeatable",
     )
 
 
@@ -132,8 +134,8 @@ def selection_of(args: argparse.Namespace, inputs: Inputs) -> Selection:
 
     for life in (cluster for cluster in args.cluster if "/" in cluster):
         raise Failure(
-            f"--cluster {life}: captures are chosen by the cluster id of meta.properties; which lives there "
-            "are shows when they are read"
+            f"--cluster {life}: captures are selected by the cluster id in meta.properties; their lives "
+            f"are not known before they are read"
         )
     cluster_id, given = given_clusters(args.cluster_id, args.settings.cluster_paths, inputs.named)
     return Selection(
@@ -165,7 +167,7 @@ def add_evidence_age(parser: argparse.ArgumentParser) -> None:
         type=positive_hours,
         default=24.0,
         metavar="HOURS",
-        help="evidence older than this proves what was safe then, not now (default: 24)",
+        help="evidence older than this proves only what was safe then, not what is safe now (default: 24)",
     )
     add_now(parser)
 
@@ -174,7 +176,7 @@ def node_id(text: str) -> int:
     """The id of a node."""
     id_ = int(text)
     if id_ < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no node's id")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a node id")
     return id_
 
 

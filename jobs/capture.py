@@ -20,7 +20,7 @@ EXAMPLES = """examples:
 
 The controller keeps running, and nothing is written to its directory. Each copy is a folder
 TO/CLUSTER/node-N/TIME with a capture.json, reported as one JSON line; kraftlake run --captures TO reads it.
-exit codes: 0 all were copied, 1 some were not, 2 wrong usage, 3 none was copied, 75 the target is full"""
+exit codes: 0 all were copied, 1 some were not, 2 wrong usage, 3 none were copied, 75 the target is full"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--host",
         default=socket.gethostname(),
         metavar="HOST",
-        help="its host name (default: this host)",
+        help="host name of the controller (default: this host)",
     )
 
 

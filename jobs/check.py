@@ -1,4 +1,4 @@
-"""kraftlake check: check a lake: what is lost, and the commands that bring it back; without Spark."""
+"""kraftlake check: check a lake for lost data, and print the commands that bring it back; without Spark."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ EXAMPLES = """examples:
   kraftlake check --lake /data/lake --restore
 
 It compares each Delta log with its files, the captures with the batches, records and checkpoints that were
-read from them, and the number of derived rows with what their derivation wrote. It changes nothing, but for
---restore, which writes a lake.json that is lost: its shown_configs are those of the settings, which must
-agree with the tables. Exit codes: 0 nothing is lost, 1 something is."""
+read from them, and the number of derived rows with what their derivation wrote. It changes nothing unless
+--restore is given, which writes lake.json again if it is lost, with the shown_configs of the settings; these
+must agree with the tables. Exit codes: 0 nothing is lost, 1 something is."""
 CAPTURED = "--captures ..."
 
 
@@ -42,11 +42,11 @@ class LakeLoss:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_lake_path(parser)
     add_format(parser, "text", "jsonl")
-    parser.add_argument("--restore", action="store_true", help="first write lake.json again, if it is lost")
+    parser.add_argument("--restore", action="store_true", help="first write lake.json again if it is lost")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Returns the exit code. Raises Failure where the path is no lake."""
+    """Returns the exit code. Raises Failure where the path is not a lake."""
     try:
         if args.restore:
             restore_marker(args.lake, args.settings.shown_configs)
@@ -76,11 +76,11 @@ def restore_marker(lake: Location, shown: Set[str]) -> None:
     more = sorted({row["name"] for row in rows if row["value"] and is_secret_name(row["name"], shown)})
     if more:
         raise Failure(
-            f"the tables of {lake} show {', '.join(more)}, which Kafka does not define: name what the lake "
-            "was made with in shown_configs of kraftlake.toml"
+            f"the tables of {lake} show {', '.join(more)}, which Kafka does not define: list the names "
+            f"that the lake was created with in shown_configs of kraftlake.toml"
         )
     make_marker(lake, shown)
-    warn_line(f"{lake}/lake.json is written again")
+    warn_line(f"{lake}/lake.json was written again")
 
 
 def lake_losses(lake: Location) -> Iterator[LakeLoss]:
@@ -112,7 +112,7 @@ def _cluster_losses(lake: Location, cluster: str) -> Iterator[LakeLoss]:
     for lost in lost_reads(lake, cluster):
         yield LakeLoss(lost.table, cluster, lost.words, (read,) if lost.unclaimed else (forget, read))
     for rows in lost_rows(lake, [cluster]):
-        words = f"{rows.rows:,} rows, of {rows.expected:,} that were derived"
+        words = f"{rows.rows:,} rows of {rows.expected:,} that were derived"
         derive = f"kraftlake derive --cluster {shlex.quote(cluster)} {at}"
         yield LakeLoss(rows.table, cluster, words, (derive,))
 
@@ -130,7 +130,7 @@ def _of_files(lake: Location, table: Table) -> tuple[str, ...]:
     if table is CLUSTER_NAMES:
         return (drop, f"kraftlake clusters {at}")
     if table in (RUNS, ACKNOWLEDGEMENTS, REHEARSALS, EXPECTATION_RESULTS):
-        return ("restore it from a copy of the lake: captures do not hold it",)
+        return ("restore it from a copy of the lake: it cannot be loaded from captures",)
     return (f"kraftlake run {CAPTURED} --lake ANOTHER",)
 
 

@@ -31,34 +31,40 @@ VERBS = {
     "run": ("jobs.run", "load captures, derive the quorum's history, print a summary"),
     "ingest": ("jobs.ingest", "load captures into the lake without deriving"),
     "derive": ("jobs.derive", "derive the history of the lake's clusters again"),
-    "follow": ("jobs.follow", "load what running quorums commit, all the time"),
-    "validate": ("jobs.validate", "evaluate KRaft's rules, validate the tables, print what needs attention"),
+    "follow": ("jobs.follow", "continuously load what running quorums commit"),
+    "validate": ("jobs.validate", "evaluate KRaft's rules, validate the tables, list what needs attention"),
     "explain": ("jobs.explain", "explain what became of an offset, or which replica to recover from"),
     "findings": ("jobs.findings", "list findings, or acknowledge a known one"),
     "sql": ("jobs.sql", "query the lake with SQL"),
     "serve": ("jobs.serve", "let BI tools query the lake over JDBC"),
     "report": ("jobs.report", "write an HTML page: the fleet, and each cluster's history and findings"),
     "shell": ("jobs.shell", "browse the cluster's metadata at any offset or time"),
-    "diff": ("jobs.diff", "compare the metadata of two moments or two replicas, or with desired YAML"),
-    "export": ("jobs.export", "print what recreates the metadata in an empty cluster: YAML, or commands"),
+    "diff": (
+        "jobs.diff",
+        "compare the metadata of two moments or two replicas, or with a desired state in YAML",
+    ),
+    "export": (
+        "jobs.export",
+        "export the metadata as YAML, or as commands that recreate it in an empty cluster",
+    ),
     "plan": ("jobs.plan", "check whether the quorum can be changed now: verdict, risks, steps"),
-    "features": ("jobs.features", "print feature levels, of releases or of captures, as kafka-features does"),
+    "features": ("jobs.features", "print feature levels of a release or of captures, as kafka-features does"),
     "describe": (
         "jobs.describe",
-        "print a living quorum, or what Kafka's tools printed at a moment",
+        "print the state of a running quorum, or the output of Kafka's tools at a moment",
     ),
-    "restore": ("jobs.restore", "make controller directories for a quorum that lost its majority"),
+    "restore": ("jobs.restore", "build controller directories for a quorum that lost its majority"),
     "metrics": ("jobs.metrics", "export what the captures prove as a Prometheus text file"),
     "capture": ("jobs.capture", "copy the metadata log directories of running controllers"),
     "clusters": ("jobs.clusters", "list the clusters of a lake and their names"),
     "maintain": ("jobs.maintain", "compact small files, expire old captures, free space"),
-    "check": ("jobs.check", "check a lake: what is lost, and the commands that bring it back"),
+    "check": ("jobs.check", "check a lake for lost data, and print the commands that bring it back"),
     "forget": ("jobs.forget", "delete everything about a cluster from the lake"),
     "config": ("jobs.config", "print the settings in force"),
     "dump": ("jobs.dump", "print the records of segments and checkpoints as JSON lines"),
-    "doctor": ("jobs.doctor", "check Java, jars, disk, memory and the lake, and say what to do"),
-    "completion": ("jobs.completion", "print a script with which a shell completes verbs and options"),
-    "version": ("jobs.version", "print the versions of kraftlake and of what it runs on"),
+    "doctor": ("jobs.doctor", "check Java, jars, disk, memory and the lake, and print what to fix"),
+    "completion": ("jobs.completion", "print a shell script that completes verbs and options"),
+    "version": ("jobs.version", "print the versions of kraftlake and its dependencies"),
 }
 
 # Verbs whose output ends with a JSON line, whatever happens; Ctrl-C ends them once.
@@ -69,7 +75,7 @@ EPILOG = """examples:
   kraftlake sql "SELECT * FROM voter_history" --lake /data/lake
   kraftlake dump __cluster_metadata-0/00000000000000000000.log
 
-kraftlake help VERB shows its options and examples. A cluster is given by its id or by its name in
+kraftlake help VERB shows its options and examples. Give a cluster by its id or by its name in
 kraftlake.toml (docs/kraftlake.toml).
 
 exit codes:
@@ -155,7 +161,7 @@ def _run(args: argparse.Namespace) -> int:
         return args.run(args)
     except (Failure, BrokenPipeError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
-    except BaseException as error:  # a panic of a library in Rust is no Exception
+    except BaseException as error:  # a panic of a library in Rust is not an Exception
         raise _explained(error, getattr(args, "lake", None)) from None
 
 

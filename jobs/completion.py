@@ -1,4 +1,4 @@
-"""kraftlake completion: a script with which a shell completes verbs, options and files."""
+"""kraftlake completion: a shell script that completes verbs, options and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kraftlake describe: a living quorum as its leader knows it, or what Kafka's tools printed at a moment."""
+"""kraftlake describe: a running quorum as its leader reports it, or what Kafka's tools printed at a moment."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ EXAMPLES = """examples:
   kraftlake describe quorum --replication --at 1894 --lake /data/lake --cluster prod-1
   kraftlake describe features --node 11 --captures /backup/node-1
 
-Of a running quorum only the leader answers: name all controllers, or a broker, which asks it. The user needs
-Describe on resource Cluster.
-Of captures or a lake: what kafka-topics --describe, kafka-cluster cluster-id and list-endpoints,
+Only the leader of a running quorum answers: give all controllers, or a broker, which forwards the request.
+The user needs Describe on resource Cluster.
+From captures or a lake, it prints what kafka-topics --describe, kafka-cluster cluster-id and list-endpoints,
 kafka-features describe, and kafka-metadata-quorum describe would have printed at the moment (default: end).
-What no log holds is not known, and said on stderr.
+What is in no log is not known, and reported on stderr.
 exit codes: 0 success, 1 not known, or part of the log could not be read; 2 wrong usage, 3 nothing readable,
-75 no leader answers, 78 the user, its permission or a certificate is refused"""
+75 no leader answered, 78 the user, its permissions or a certificate were refused"""
 
 OF_A_MOMENT = ("topics", "cluster", "features", "quorum")
 
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=OF_A_MOMENT,
         nargs="?",
         metavar="WHAT",
-        help=f"of captures or a lake: {', '.join(OF_A_MOMENT)}; omit it with --bootstrap-...",
+        help=f"from captures or a lake: {', '.join(OF_A_MOMENT)}; omit it with --bootstrap-...",
     )
     parser.add_argument(
         "--captures",
@@ -55,11 +55,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_lake_arguments(parser)
     parser.add_argument("--at", metavar="MOMENT", help=f"with WHAT: {FORMS} (default: end)")
     parser.add_argument(
-        "--node", type=node_id, metavar="ID", help="the node that topics and features would have asked"
+        "--node",
+        type=node_id,
+        metavar="ID",
+        help="topics, features: the node that the tool would have queried",
     )
-    parser.add_argument("--listener", metavar="NAME", help="the listener of brokers that cluster shows")
+    parser.add_argument("--listener", metavar="NAME", help="cluster: the listener of brokers to show")
     parser.add_argument(
-        "--replication", action="store_true", help="quorum: describe --replication, in place of --status"
+        "--replication", action="store_true", help="quorum: print --replication instead of --status"
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--bootstrap-controllers", metavar="HOST:PORT,...", help="addresses of controllers")
@@ -74,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         if args.bootstrap_controllers or args.bootstrap_servers:
             raise Failure(f"{args.what} is described from captures or a lake: give --captures or --lake")
         if args.format == "json":
-            raise Failure(f"{args.what} is what Kafka's tool prints, text: JSON is given by shell and export")
+            raise Failure(f"{args.what} is printed as text, like Kafka's tool: shell and export print JSON")
         from jobs.describe_moment import describe_moment
 
         return describe_moment(args)
@@ -108,8 +111,8 @@ def run(args: argparse.Namespace) -> int:
 def _lines(sample: QuorumSample) -> Iterator[str]:
     quorum = sample.quorum
     watermark = "not known yet" if quorum.high_watermark is None else quorum.high_watermark
-    cluster = sample.cluster_id or "(the node does not tell its id)"
-    yield f"cluster {cluster} at {iso(sample.answered_at)}, asked {sample.answered_by}"
+    cluster = sample.cluster_id or "(the node does not report its id)"
+    yield f"cluster {cluster} at {iso(sample.answered_at)}, answered by {sample.answered_by}"
     yield f"epoch {quorum.leader_epoch}, leader {quorum.leader_id}, high watermark {watermark}"
     for replica in quorum.replicas:
         yield f"  {_words(replica, sample)}"
@@ -133,7 +136,7 @@ def _words(replica: DescribedReplica, sample: QuorumSample) -> str:
 def _caught_up(replica: DescribedReplica, leader: DescribedReplica | None) -> str:
     """When it had the whole log, by the leader's clock alone."""
     if replica.last_caught_up_at is None:
-        return "never caught up" if replica.last_fetch_at is not None else "when it caught up is not told"
+        return "never caught up" if replica.last_fetch_at is not None else "when it caught up is not reported"
     if leader is None or leader.last_fetch_at is None:
         return f"caught up at {iso(replica.last_caught_up_at)}"
     age = max(0, leader.last_fetch_at - replica.last_caught_up_at)

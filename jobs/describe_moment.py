@@ -31,8 +31,9 @@ def _topics(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:
     own = brokers_with_own_configs(at.image)
     if args.node is None and own:
         names = ", ".join(map(str, own))
-        warn_line(f"note: configs of single brokers are not shown ({names}): give the one asked with --node")
-    warn_line("note: configs in the brokers' files, which kafka-topics shows, too, are in no log")
+        warn_line(f"note: configs of single brokers are not shown ({names}): choose the queried one with "
+                  f"--node")
+    warn_line("note: configs in the brokers' files, which kafka-topics also shows, are in no log")
     return describe_topics(at.image, args.node)
 
 
@@ -64,7 +65,7 @@ def _quorum(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:
         raise Failure("not known: who could vote then", ExitCode.FOUND)
     if found.voters is None:
         warn_line("note: addresses of a static quorum's voters are in their files, and in no log")
-    warn_line(f"note: {NOT_KNOWN} is what the leader alone knew; no log holds it")
+    warn_line(f"note: {NOT_KNOWN} was known only to the leader, and is in no log")
     quorum = QuorumAt(_cluster_id(at), epoch.leader_id or -1, epoch.leader_epoch, found.voters, found.ids)
     return describe_replication(quorum) if args.replication else describe_status(quorum)
 

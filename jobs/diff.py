@@ -33,10 +33,10 @@ EXAMPLES = """examples:
   kraftlake diff --desired desired.yaml /backup/node-1
   kraftlake diff --desired topics/ --desired users.yaml --at 09:40 --lake /data/lake --cluster prod-1
 
-Secrets are never shown, only that one changed. --desired reads what kraftlake export --as yaml writes, and
-Strimzi's KafkaTopic and KafkaUser resources; --at is the moment that they are compared with (default: end).
-exit codes: 0 success, of two states with or without differences; 1 not as desired, or not known; 2 wrong
-path, moment or file, 3 nothing readable"""
+Secrets are never shown, only the fact that one changed. --desired reads what kraftlake export --as yaml
+writes, and Strimzi's KafkaTopic and KafkaUser resources; --at is the moment to compare with (default: end).
+exit codes: 0 success, with or without differences between two states; 1 not as desired, or not known;
+2 wrong path, moment or file, 3 nothing readable"""
 
 MOST_DIFFERENCES = 1000  # on a terminal
 
@@ -124,7 +124,7 @@ def _without_secrets(found: list[Difference]) -> list[Difference]:
 def _end(text: str, args: argparse.Namespace, opened: dict[Path, MetadataSource]) -> _End:
     path, moment = _split(text, args.source)
     if path is None:
-        raise Failure(f"{text!r} is not a path: give the directory that this moment refers to, too")
+        raise Failure(f"{text!r} is not a path: also give the directory that this moment refers to")
     notes: Sequence[str] = ()
     if path not in opened:
         opened[path] = open_captured(path, args.settings.shown_configs)

@@ -1,4 +1,4 @@
-"""diff --desired: how the metadata at a moment differs from what files say that it should be."""
+"""diff --desired: how the metadata at a moment differs from the desired state in files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_OTHERS = 10
 def diff_desired(args: argparse.Namespace) -> int:
     """Print the differences. Returns FOUND if there are any, or if there may be. Raises Failure."""
     if args.before is not None or args.after is not None:
-        raise Failure("--desired takes the place of --from and --to: give the moment with --at")
+        raise Failure("--desired replaces --from and --to: give the moment with --at")
     files = list(_files(args.desired))
     desired = _desired(files, args)
     at = opened_moment(args)
@@ -47,7 +47,7 @@ def _files(given: Sequence[Path]) -> Iterator[Path]:
             continue
         within = sorted(each for each in path.rglob("*") if each.suffix in (".yaml", ".yml"))
         if not within:
-            raise Failure(f"{path} holds no *.yaml or *.yml")
+            raise Failure(f"{path} contains no *.yaml or *.yml")
         yield from within
 
 
@@ -67,7 +67,7 @@ def _desired(files: Sequence[Path], args: argparse.Namespace) -> DesiredState:
     if others:
         warn_line(f"not compared: {first_named(others, _MOST_OTHERS)}")
     if not state.states_anything:
-        raise Failure("the desired files state nothing")
+        raise Failure("the desired files contain no desired state")
     return state
 
 
@@ -92,5 +92,5 @@ def _lines(
                 yield f"  {each.words}"
     if beyond:
         counts = ", ".join(f"{number:,} {section}" for section, number in beyond.items())
-        yield f"not named by the desired files, and not compared: {counts}"
+        yield f"not in the desired files, and not compared: {counts}"
     say_more(listed - most if most else 0, "differences")

@@ -1,4 +1,4 @@
-"""kraftlake doctor: what of the environment works, one line each, and what to do about the rest."""
+"""kraftlake doctor: check each part of the environment, one line each, and print what to fix."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXAMPLES = """examples:
   kraftlake doctor
   kraftlake doctor --lake /data/lake --format json
 
-Each line begins with ok, with note (it works, but slower or with less than it could), or with WRONG and ends
+Each line begins with ok, with note (it works, but slowly or in a limited way), or with WRONG and ends
 with what to do. The exit code is 78 if a line is WRONG."""
 
 OK, NOTE, WRONG = "ok", "note", "WRONG"
@@ -40,7 +40,7 @@ class Diagnosis:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lake", type=lake_folder, metavar="PATH", help="also look at this lake")
+    parser.add_argument("--lake", type=lake_folder, metavar="PATH", help="also check this lake")
     add_format(parser, "text", "json")
 
 
@@ -114,11 +114,11 @@ def _archive() -> tuple[str, str]:
     from jobs.runtime.session import local_command
 
     if lacking(folder()):
-        return NOTE, "there is no archive of Spark's classes before the jars are there"
+        return NOTE, "the archive of Spark's classes is made once the jars are there"
     try:
         command = local_command(java_of())
     except Failure:
-        return NOTE, "there is no archive of Spark's classes without a Java"
+        return NOTE, "no archive of Spark's classes can be made without Java"
     why = class_archive.unused(command)
     if why is not None:
         make = "" if class_archive.unwanted(command) else ": python -m jobs.archive_classes makes it"
@@ -131,9 +131,9 @@ def _kernel() -> tuple[str, str]:
 
     folder = cache_folder()
     if folder is None:
-        return NOTE, "every process compiles the kernel anew: set NUMBA_CACHE_DIR to a folder of your own"
+        return NOTE, "every process compiles the kernel again: set NUMBA_CACHE_DIR to a writable folder"
     if not any(folder.iterdir()):
-        return NOTE, f"the kernel is not compiled yet, the first run does it: {folder}"
+        return NOTE, f"the kernel is not compiled yet; the first run compiles it: {folder}"
     return OK, f"the kernel is compiled in {folder}"
 
 
@@ -146,7 +146,7 @@ def _disk(lake: Location | None) -> tuple[str, str]:
     free = {place: shutil.disk_usage(place).free for place in places}
     words = ", ".join(f"{size / 1e9:.1f} GB free for {place}" for place, size in free.items())
     if min(free.values()) < _LEAST_FREE_BYTES:
-        return WRONG, f"{words}: free some, or name another folder with TMPDIR or --lake"
+        return WRONG, f"{words}: free some, or choose another folder with TMPDIR or --lake"
     return OK, words
 
 
@@ -181,5 +181,5 @@ def _lake(path: Location) -> tuple[str, str]:
         return WRONG, str(failure)
     words = f"{path}, format {FORMAT_VERSION}, clusters: {len(cluster_ids(path))}"
     if write_fault(path) is not None:
-        return NOTE, f"{words}; it can be read but not written by this user"
+        return NOTE, f"{words}; this user can read it but not write to it"
     return OK, words

@@ -19,7 +19,7 @@ EXAMPLES = """examples:
   kraftlake dump --cluster-metadata-decoder --files 00000000000000000000.log,00000000000000000697.log
 
 --format kafka prints what kafka-dump-log --cluster-metadata-decoder of Kafka 4.3.1 prints, byte for byte, in
-UTF-8; secrets are null unless --show-secrets. The options of kafka-dump-log below select it.
+UTF-8; secrets are null unless --show-secrets. The options of kafka-dump-log select this format.
 
 exit codes: 0 success (a log that ends inside a batch is only a warning), 1 something is unreadable or out of
 order, 2 no such path, 3 nothing readable"""
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print neither the metadata of records nor control records",
     )
     for option in ("--cluster-metadata-decoder", "--deep-iteration", "--print-data-log"):
-        kafka.add_argument(option, action="store_true", dest="as_kafka", help="accepted, and always on")
+        kafka.add_argument(option, action="store_true", dest="as_kafka", help="accepted; always on")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,10 +68,12 @@ def run(args: argparse.Namespace) -> int:
     if missing:
         raise Failure(f"no such file or directory: {', '.join(missing)}")
     if args.max_bytes is not None and args.max_bytes < 0:
-        raise Failure(f"--max-bytes {args.max_bytes}: a size is at least 0")
+        raise Failure(f"--max-bytes {args.max_bytes}: a size cannot be negative")
     if args.format == "kafka" or (args.format is None and (args.as_kafka or args.skip_record_metadata)):
         if args.limit is not None:
-            raise Failure("--limit is not for --format kafka, which prints all that kafka-dump-log prints")
+            raise Failure(
+                "--limit does not apply to --format kafka, which prints all that kafka-dump-log prints"
+            )
         from jobs.dump_kafka import dump_as_kafka
 
         return dump_as_kafka(given, args)

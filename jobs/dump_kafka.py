@@ -42,7 +42,7 @@ def dump_as_kafka(given: Sequence[str], args: argparse.Namespace) -> ExitCode:
             out.write(stop.text)
             out.flush()
             place = file if stop.position is None else f"{file} at position {stop.position}"
-            warn_line(f"{place}: {stop}: kafka-dump-log ends here; --format jsonl reads on")
+            warn_line(f"{place}: {stop}: kafka-dump-log stops here; --format jsonl continues")
             return ExitCode.FOUND
     out.flush()
     _report_jumps(dumps)

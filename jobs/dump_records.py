@@ -99,7 +99,7 @@ def _dump_file(
 ) -> Iterator[tuple[str, Record] | _Fault]:
     """The records and faults of a file. is_last: whether it is the newest given segment of its log.
 
-    limit: how many of its bytes are read; the batch that it cuts is no fault.
+    limit: how many of its bytes are read; the batch that it cuts is not a fault.
     """
     file = str(path)
     if not path.is_file():

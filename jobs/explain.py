@@ -36,21 +36,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--offset",
         type=_offset,
         metavar="N",
-        help="who held this offset, what proves it, what became of it",
+        help="which replicas held this offset, and what became of it",
     )
     question.add_argument(
         "--recovery",
         action="store_true",
-        help="which replica to recover from, and what each would lose",
+        help="which replica to recover from, and what each choice would lose",
     )
     question.add_argument(
         "--topic",
         metavar="T",
-        help="why a partition of this topic had no leader, a small ISR or no ELR",
+        help="why a partition of this topic had no leader, a small ISR, or no ELR",
     )
     parser.add_argument("--partition", type=_partition, metavar="P", help="with --topic: the partition")
     parser.add_argument(
-        "--at", metavar="TIME", help="with --topic: when, a time or an offset (default: the log's end)"
+        "--at", metavar="TIME", help="with --topic: a time or an offset (default: the end of the log)"
     )
     parser.add_argument(
         "--without",
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="N",
-        help="with --recovery: as if node N were gone for good; repeatable",
+        help="with --recovery: assume that node N is gone for good; repeatable",
     )
     add_evidence_age(parser)
     add_format(parser, "text", "json")
@@ -72,7 +72,7 @@ def _offset(text: str) -> int:
 
 def _partition(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text} is not a partition: they begin at 0")
+        raise argparse.ArgumentTypeError(f"{text} is not a partition: partitions are numbered from 0")
     return int(text)
 
 
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     if args.without and not args.recovery:
         raise Failure("--without N is an option of --recovery")
     if (args.topic is None) != (args.partition is None):
-        raise Failure("--topic T and --partition P belong together")
+        raise Failure("give --topic T and --partition P together")
     if args.at is not None and args.topic is None:
         raise Failure("--at TIME is an option of --topic")
     must_be_lake(args.lake)

@@ -59,8 +59,8 @@ def _offset_of(source: LakeSource, text: str) -> int:
     if offset < 0:
         raise Failure(f"{text} is before the first record of the log")
     if moment.time is not None and moment.time > newest:
-        later = f"{iso(moment.time)} is after the newest record, of {iso(newest)}"
-        warn_line(f"warning: {later}: what happened since then is not known")
+        later = f"{iso(moment.time)} is after the newest record, which is of {iso(newest)}"
+        warn_line(f"warning: {later}: what happened after that is not known")
     return offset
 
 

@@ -1,4 +1,4 @@
-"""kraftlake export: what recreates the metadata of a moment in an empty cluster, without Spark."""
+"""kraftlake export: the metadata of a moment as YAML, or as commands that recreate it; without Spark."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ EXAMPLES = """examples:
   BOOTSTRAP_SERVER=new-1:9092 COMMAND_CONFIG=admin.properties bash make.sh
   kraftlake export --as commands --placement /backup/node-1 > make.sh
 
-The commands are those of Kafka's bin folder, which must be on the PATH; they need the rights of an
-administrator. Passwords of SCRAM users, secret configs and delegation tokens are in no log that is read here:
-what is not exported is said at the end, and on stderr. --placement keeps the brokers of each partition; the
-new cluster must have brokers of these ids, as it must for configs of single brokers.
-exit codes: 0 success, also if something cannot be exported; 1 part of the log could not be read: what it says
-is not known; 2 wrong path or moment, 3 nothing readable"""
+The commands are those of Kafka's bin folder, which must be on the PATH; they need an administrator's
+permissions. Passwords of SCRAM users, secret configs and delegation tokens cannot be exported: what is
+missing is listed at the end, and on stderr. --placement keeps the brokers of each partition; the new cluster
+must have brokers with these ids, which configs of single brokers need, too.
+exit codes: 0 success, even if something cannot be exported; 1 part of the log could not be read, so that its
+content is not known; 2 wrong path or moment, 3 nothing readable"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="yaml",
         help="a file for diff --desired, or a script for bash (default: yaml)",
     )
-    parser.add_argument("--placement", action="store_true", help="with the brokers of each partition")
+    parser.add_argument("--placement", action="store_true", help="keep the brokers of each partition")
     add_source(parser)
 
 

@@ -26,7 +26,7 @@ EXAMPLES = """examples:
   kraftlake features describe --captures /backup/controllers
 
 version-mapping and feature-dependencies print what kafka-features of release --tool prints. describe prints
-what the captured leader supports and what is proven committed; Epoch is the last offset of that.
+what the captured leader supports and what is proven committed; Epoch is the last offset of the latter.
 exit codes: 0 success, 1 unknown release, feature or level, or not known; 2 wrong usage, 3 nothing readable"""
 
 VERBS = ("describe", "version-mapping", "feature-dependencies")
@@ -35,7 +35,7 @@ VERBS = ("describe", "version-mapping", "feature-dependencies")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=VERBS, metavar="ACTION", help="; ".join(VERBS))
     parser.add_argument(
-        "--tool", metavar="RELEASE", default="4.3", help="whose kafka-features (default: 4.3)"
+        "--tool", metavar="RELEASE", default="4.3", help="release of kafka-features to imitate (default: 4.3)"
     )
     parser.add_argument("--release-version", metavar="VERSION", help="version-mapping: a metadata.version")
     parser.add_argument(
@@ -46,9 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="feature-dependencies; repeatable",
     )
     parser.add_argument(
-        "--captures", type=local_path, nargs="+", action=AddPaths, metavar="PATH", help="describe: by these"
+        "--captures",
+        type=local_path,
+        nargs="+",
+        action=AddPaths,
+        metavar="PATH",
+        help="describe: from these captures",
     )
-    parser.add_argument("--lake", type=lake_folder, metavar="PATH", help="describe: by a lake")
+    parser.add_argument("--lake", type=lake_folder, metavar="PATH", help="describe: from a lake")
     parser.add_argument("--cluster", metavar="CLUSTER", help="the cluster; optional if there is only one")
     add_cluster_id(parser)
     parser.add_argument(
@@ -63,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         return _describe(args)
     release = release_of(args.tool)
     if release is None:
-        raise Failure(f"no release {args.tool} is known; known: {', '.join(RELEASES)}")
+        raise Failure(f"release {args.tool} is not known; known releases: {', '.join(RELEASES)}")
     return _printed(_asked(args, release))
 
 
@@ -108,7 +113,7 @@ def _describe(args: argparse.Namespace) -> int:
     if gaps:
         raise Failure(f"not known: {gaps[0]}", ExitCode.FOUND)
     if image is None or quorum.leader is None or quorum.kraft_version is None:
-        raise Failure("not known: nothing that was captured proves metadata committed", ExitCode.FOUND)
+        raise Failure("not known: the captures do not prove any metadata committed", ExitCode.FOUND)
     state = state_of(image, quorum.leader.id, quorum.kraft_version, ())
     if state is None:
         raise Failure(

@@ -46,9 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only in this state (default: open)",
     )
     add_format(listing, "text", "jsonl")
-    add_limit(listing, "findings, those of one cause as one", MOST_FINDINGS)
-    ack = verbs.add_parser("ack", help="acknowledge a finding: it is kept, and no longer fails a job")
-    ack.add_argument("finding_id", metavar="ID", help="id of the finding, as list prints it")
+    add_limit(listing, "findings, counting those of one cause once", MOST_FINDINGS)
+    ack = verbs.add_parser("ack", help="acknowledge a finding: it is kept, but no longer fails a job")
+    ack.add_argument("finding_id", metavar="ID", help="id of the finding, as printed by list")
     ack.add_argument("--reason", required=True, metavar="TEXT", help="why no action is needed")
     add_lake_path(ack)
     add_wait(ack)

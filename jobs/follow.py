@@ -1,4 +1,4 @@
-"""kraftlake follow: load what running quorums commit, all the time."""
+"""kraftlake follow: continuously load what running quorums commit."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ EXAMPLES = """examples:
   kraftlake follow --bootstrap-controllers h1:9093 --lake .lake --for 0s
 
 Without --bootstrap-controllers it follows every cluster of kraftlake.toml with bootstrap_controllers. The
-user needs ClusterAction and Describe on resource Cluster (docs/live.md). SIGTERM ends it cleanly; started
-again, it goes on where it ended, also after a kill.
-exit codes: 0 it ended as asked, 1 a cluster refuses to the end, 4 the spool is in use, 75 try again, 78 the
-only cluster refuses"""
+user needs ClusterAction and Describe on resource Cluster (docs/live.md). SIGTERM stops it cleanly; started
+again, even after a kill, it resumes where it stopped.
+exit codes: 0 it ended as requested, 1 a cluster still refused at the end, 4 the spool is in use, 75 try
+again, 78 the only cluster refused"""
 
 # Seconds that a pass reads at most, before it loads.
 READING = 60.0
@@ -68,7 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="lasting",
         type=arguments.duration,
         metavar="DURATION",
-        help="end after so long, such as 30s, 10m, 1h, 2d; 0s loads what is committed now (default: never)",
+        help="stop after this time, such as 30s, 10m, 1h, 2d; 0s loads what is committed now (default: "
+        "never)",
     )
     parser.add_argument(
         "--interval",
@@ -81,7 +82,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--spool",
         type=local_path,
         metavar="PATH",
-        help="folder for what was read, kept, seen by every Spark worker (default: the lake's with .spool)",
+        help="folder that keeps what was read, visible to every Spark worker (default: the lake's path "
+        "with .spool appended)",
     )
     parser.add_argument(
         "--keep-days",
@@ -216,14 +218,14 @@ def chosen(args: argparse.Namespace) -> list[LiveCluster]:
     """The clusters to follow. Raises Failure."""
     if args.bootstrap_controllers is not None:
         if len(args.cluster) > 1:
-            raise Failure("--bootstrap-controllers are of one cluster: give one --cluster")
+            raise Failure("--bootstrap-controllers addresses one cluster: give one --cluster")
         id_ = args.cluster[0] if args.cluster else None
         return [living_cluster("bootstrap.controllers", args.bootstrap_controllers, args, id_)]
     named = [cluster for cluster in args.settings.clusters if cluster.bootstrap_controllers is not None]
     unknown = set(args.cluster) - {cluster.id for cluster in named}
     if unknown:
         raise Failure(
-            f"no section of kraftlake.toml has bootstrap_controllers of {', '.join(sorted(unknown))}"
+            f"no section of kraftlake.toml has bootstrap_controllers for {', '.join(sorted(unknown))}"
         )
     found = [cluster for cluster in named if not args.cluster or cluster.id in args.cluster]
     if not found:
@@ -245,7 +247,7 @@ def spool_of(args: argparse.Namespace) -> Path:
     if args.spool is not None:
         return args.spool
     if not isinstance(args.lake, Path):
-        raise Failure("a lake in a store has no folder beside it: give --spool")
+        raise Failure("a lake in an object store has no folder beside it: give --spool")
     return args.lake.with_name(f"{args.lake.name}.spool")
 
 
@@ -258,7 +260,7 @@ def alone(spool: Path) -> Iterator[Any]:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise Failure(f"another process follows into {spool}", ExitCode.LAKE_BUSY) from None
+                raise Failure(f"another process is writing to {spool}", ExitCode.LAKE_BUSY) from None
             yield lock
     except OSError as error:
         raise failure_of(error, spool) or Failure(f"{spool}: {error}") from None

@@ -16,7 +16,7 @@ from transforms.lake.storage.location import Location
 EXAMPLES = """examples:
   kraftlake forget --lake /data/lake --cluster rPoTXydvQsK3Nv6AA77Cqg
 
-Its captures can be loaded again. kraftlake maintain deletes the files with its rows a week later."""
+Its captures can be loaded again later. kraftlake maintain deletes the files with its rows a week later."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cluster",
         required=True,
         metavar="CLUSTER",
-        help="the cluster to delete; a cluster id of several lives means all of them",
+        help="the cluster to delete; a cluster id with several lives means all of them",
     )
 
 
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         lines = [
             f"removed {rows} {'row' if rows == 1 else 'rows'} of {name}" for name, rows in removed.items()
         ]
-        completed = f"completed what an interrupted run began: nothing of cluster {args.cluster} is left"
+        completed = f"completed an interrupted deletion: nothing of cluster {args.cluster} is left"
         return job.end([], lines or [completed], 0)
 
 

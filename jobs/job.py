@@ -49,7 +49,7 @@ def opened_job(
     """A job that holds the lease of args.lake until the block ends.
 
     quick: as in open_session. seen: the lake as it was before, if it was one and was looked at.
-    Raises Failure before Spark starts if the path is no lake, or another run holds the lease longer than
+    Raises Failure before Spark starts if the path is not a lake, or another run holds the lease longer than
     args.wait.
     """
     check_start(args, make_lake)
@@ -176,7 +176,7 @@ class Job:
                 self._end_derivation()
             self.record.failed |= {c: f"could not be derived: {reason}" for c, reason in failed.items()}
             for cluster in sorted(before - failed.keys()):
-                self.progress.say(f"cluster {cluster}: derived; an earlier run could not derive it")
+                self.progress.say(f"cluster {cluster}: derived, after an earlier run failed to")
 
     def underived(self, clusters: Collection[str]) -> set[str]:
         """Those whose derived rows are lost, or could not be derived the last time; and half_done()."""
@@ -223,7 +223,7 @@ class Job:
         with self.progress.stage("summary"):
             found = summary(self.lake.path, clusters, self.names)
         for cluster, reason in found.failed.items():
-            self.record.failed.setdefault(cluster, f"could not be summed up: {reason}")
+            self.record.failed.setdefault(cluster, f"could not be summarized: {reason}")
         return self.end(clusters, [*found.lines, *also], found.lost_rows)
 
     def end(self, clusters: Sequence[str], lines: Iterable[str], lost_rows: int) -> int:

@@ -1,4 +1,4 @@
-"""kraftlake metrics: what the lake's newest captures prove of each quorum, as a Prometheus text file.
+"""kraftlake metrics: what the lake's newest captures prove about each quorum, as a Prometheus text file.
 
 The names are those of Kafka's raft-metrics (KIP-595, KIP-853) with a prefix; what captures do not prove has
 no sample, and what is counted and not found is 0. Read by delta-rs, without Spark.
@@ -34,44 +34,48 @@ HELP = {
     "kraftlake_last_good_run_age_seconds": "Age of that run when this was written",
     "kraftlake_last_run_exit_code": "Exit code of the last finished run; 75 also if it could not record one",
     "kraftlake_failed_clusters": "Clusters that failed in the last run",
-    "kraftlake_derivation_failed": "1 if the newest captures of the cluster failed to derive, else 0",
+    "kraftlake_derivation_failed": "1 if deriving the newest captures of the cluster failed, else 0",
     "kraftlake_expectations_not_met": "Unmet expectations by severity, by their newest results; cluster * "
     "is the lake as a whole",
     "kraftlake_open_findings": "Open findings by severity, 0 where there is none",
-    "kraftlake_findings": "Findings by rule, severity and state, of the rules that a cluster broke",
+    "kraftlake_findings": "Findings by rule, severity and state, for rules that a cluster violated",
     "kraftlake_quarantined_bytes": "Bytes that no captured copy supplied",
     "kraftlake_captured_timestamp_seconds": "When the replica was last captured",
     "kraftlake_current_leader": "Leader of the newest epoch known (current-leader, KIP-595); -1 if unknown",
     "kraftlake_current_leader_epoch": "The epoch of kraftlake_current_leader, the newest one known",
     "kraftlake_current_leader_is_proven": "1 if a LEADER_CHANGE names that leader, 0 if it is only reported",
-    "kraftlake_voters_epoch": "The newest epoch in the captures, in which the voters are those counted here",
+    "kraftlake_voters_epoch": "The newest epoch in the captures, whose voters are counted here",
     "kraftlake_current_epoch": "Epoch of the replica's quorum-state (current-epoch, KIP-595)",
     "kraftlake_current_vote": "Candidate it voted for in that epoch, -1 for none (current-vote, KIP-595)",
     "kraftlake_current_vote_directory_id": "Directory id of that candidate, as a label (KIP-853)",
     "kraftlake_current_state": "1 for the role that the replica's files show (current-state, KIP-595)",
     "kraftlake_log_end_offset": "End of the replica's log, exclusive (log-end-offset, KIP-595)",
     "kraftlake_log_end_epoch": "Epoch of its last batch (log-end-epoch, KIP-595)",
-    "kraftlake_lag_records": "Records that the replica lacks of the longest log of the last epoch",
-    "kraftlake_lag_seconds": "How far its last append is behind that log's, as of its own capture",
+    "kraftlake_lag_records": "Records by which the replica is behind the longest log of the last epoch",
+    "kraftlake_lag_seconds": "Time by which its last append is behind that of the longest log, as of its "
+    "own capture",
     "kraftlake_high_watermark": "Bounds of the high watermark, proven for the moment of "
     "kraftlake_high_watermark_timestamp_seconds (high-watermark, KIP-595)",
     "kraftlake_high_watermark_timestamp_seconds": "The moment for which those bounds are proven",
     "kraftlake_committed_end_offset": "End of the proven committed log, exclusive",
-    "kraftlake_election_leaderless_seconds": "Time without a leader before the newest epoch, at most: since "
-    "the append below (election-latency)",
+    "kraftlake_election_leaderless_seconds": "Upper bound of the time without a leader before the newest "
+    "epoch: since the last append of an older one "
+    "(election-latency)",
     "kraftlake_number_of_voters": "Voters in the newest set (number-of-voters, KIP-853)",
     "kraftlake_number_of_observers": "Captured controllers that do not vote (number-of-observers, KIP-853)",
     "kraftlake_number_of_offline_voters": "Captured voters that lag beyond the fetch timeout (KIP-853)",
     "kraftlake_number_of_uncaptured_voters": "Voters without a capture",
     "kraftlake_uncommitted_voter_change": "1 if the newest set is not committed (KIP-853)",
     "kraftlake_is_observer": "1 if the replica is not a voter (IsObserver, KIP-853)",
-    "kraftlake_restorable": "1 if the last rehearsal wrote and verified directories of a new quorum, 0 if it "
-    "was refused (restore rehearse --lake, or its --metrics, as all that follow)",
-    "kraftlake_restore_rehearsed_timestamp_seconds": "When that was rehearsed",
-    "kraftlake_restorable_as_of_timestamp_seconds": "The captures that it rests on were taken then or later",
+    "kraftlake_restorable": "1 if the last rehearsal wrote and verified directories of a new quorum, 0 if "
+    "it was refused (from restore rehearse --lake or --metrics, like all that "
+    "follow)",
+    "kraftlake_restore_rehearsed_timestamp_seconds": "When the last rehearsal ran",
+    "kraftlake_restorable_as_of_timestamp_seconds": "The captures it is based on were taken at this time "
+    "or later",
     "kraftlake_restorable_end_offset": "End of the log that would be restored, exclusive",
-    "kraftlake_restorable_lost_offsets": "Offsets above that end that a capture shows",
-    "kraftlake_restore_loss": "1 for each loss that would have to be accepted, by its name",
+    "kraftlake_restorable_lost_offsets": "Offsets above that end that were seen in a capture",
+    "kraftlake_restore_loss": "1 for each loss that would have to be accepted, by name",
 }
 
 

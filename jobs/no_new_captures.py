@@ -1,4 +1,4 @@
-"""A run that finds nothing new ends without Spark: the lake's memo says so, or small tables."""
+"""A run that finds nothing new ends without Spark, by the lake's memo or by small tables."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def end_if_unchanged(
     record.counts = found["counts"]
     count = record.counts["captures"]
     which = "the capture is" if count == 1 else f"all {count:,} captures are"
-    line = f"nothing new: {which} known; kraftlake sql shows what is proven"
+    line = f"nothing new: {which} known; kraftlake sql queries the lake"
     errors = ErrorCheck(found["fails"], tuple(found["reported"]))
 
     def end_run(code: int) -> None:

@@ -65,15 +65,15 @@ EXAMPLES = """examples:
   kraftlake plan topic reassign orders:0=1,2,3 orders:1=2,3,1 --captures /backup/controllers
   kraftlake plan format iWP35uOsShu1pFlBJh_E7w --server-properties server.properties --standalone
 
-The answer is as of the captures; if they are older than a day, what was safe is SAFE AS OF that
-time. Spark is not started.
+The answer holds for the time of the captures; if they are older than a day, what was safe is SAFE AS OF that
+time. plan does not start Spark.
 exit codes: 0 safe, 1 safe as of, risky, unsafe, refused or not known; 2 wrong usage, 3 nothing readable"""
 
 
 # Other questions: a module with words_of(args), evidence_of(args) and answer_of(asked, evidence), its words,
 # and what it does.
 QUESTIONS: dict[str, tuple[str, str, str]] = {
-    "upgrade": ("jobs.plan_upgrade", "FEATURE LEVEL", "finalize a level of a feature, or go back to it"),
+    "upgrade": ("jobs.plan_upgrade", "FEATURE LEVEL", "finalize a level of a feature, or downgrade to it"),
     "release": ("jobs.plan_upgrade", "RELEASE", "finalize every feature of a release"),
     "restart-broker": ("jobs.plan_broker", "ID", "stop a broker and start it again"),
     "remove-broker": ("jobs.plan_broker", "ID", "stop a broker for good and unregister it"),
@@ -83,13 +83,13 @@ QUESTIONS: dict[str, tuple[str, str, str]] = {
         "create topics, or change or delete them",
     ),
     "finish-migration": ("jobs.plan_migration", "", "finish a migration from ZooKeeper"),
-    "load": ("jobs.plan_load", "RELEASE", "start a release on the captured logs and checkpoints"),
+    "load": ("jobs.plan_load", "RELEASE", "start a release on these logs and checkpoints"),
 }
 # What each action does, and the least and greatest number of nodes it takes (None: any number).
 ACTIONS: dict[str, tuple[str, int, int | None]] = {
     "add": ("make an observer a voter", 1, 1),
     "remove": ("make a voter an observer", 1, 1),
-    "update": ("restart a voter with other endpoints", 1, 1),
+    "update": ("restart a voter with new endpoints", 1, 1),
     "replace": ("replace a lost voter with a new disk or another node", 1, 1),
     "upgrade-kraft-version": ("finalize a level of kraft.version", 0, 0),
     "lose": ("assess the loss of these nodes", 1, None),
@@ -130,10 +130,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_format(parser, "text", "json")
     add_evidence_age(parser)
-    parser.add_argument("--directory-id", metavar="ID", help="add, remove: which directory of the node")
-    parser.add_argument(
-        "--by", type=int, metavar="NODE", help="replace: with this node instead of a new disk"
-    )
+    parser.add_argument("--directory-id", metavar="ID", help="add, remove: directory of the node")
+    parser.add_argument("--by", type=int, metavar="NODE", help="replace: by this node instead of a new disk")
     parser.add_argument(
         "--level", type=int, default=1, metavar="N", help="upgrade-kraft-version (default: 1)"
     )

@@ -34,7 +34,7 @@ def lines(answer: Answer, quorum: CapturedQuorum, age: EvidenceAge, unread: Sequ
     yield f"  {age.sentence}"
     if answer.exception and answer.error_text:
         yield f"  Kafka's tool prints {answer.exception}: {answer.error_text}"
-    yield f"asked of cluster {quorum.cluster_id}: {answer.question}"
+    yield f"cluster {quorum.cluster_id}: {answer.question}"
     for title, entries in (
         ("evidence", answer.evidence),
         ("missing", answer.missing),

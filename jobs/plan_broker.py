@@ -1,4 +1,4 @@
-"""plan remove-broker and plan restart-broker: what becomes of a broker's partitions?"""
+"""plan remove-broker and plan restart-broker: what happens to a broker's partitions?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan rests on: the quorum of captures or of a lake, and its metadata. For every question of plan."""
+"""The input of every plan: the quorum of captures or of a lake, and its metadata."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def captured_quorum(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]
 def captured_metadata(args: argparse.Namespace) -> tuple[CapturedMetadata, list[str]]:
     """The quorum with its metadata, and what could not be read. Raises Failure."""
     if args.live:
-        raise Failure(f"plan {args.action} needs what was registered: give --captures PATH... or --lake PATH")
+        raise Failure(f"plan {args.action} needs the registrations: give --captures PATH... or --lake PATH")
     quorum, unread, metadata = _opened(args)
     return metadata(quorum), unread
 
@@ -43,7 +43,7 @@ def captured_directories(args: argparse.Namespace) -> tuple[CapturedDirectories,
     if not args.captures:
         raise Failure(
             "plan load reads the bytes of logs and checkpoints, which neither a lake nor a running quorum "
-            "gives: give --captures PATH..."
+            "provides: give --captures PATH..."
         )
     from kraft_core.plan.load import CapturedDirectories
 
@@ -137,8 +137,8 @@ def captured_cluster(clusters: Sequence[CollectedCluster], wanted: str | None) -
     """The wanted cluster, or the only one; of several lives the newest, or that named. Raises Failure."""
     if not clusters:
         raise Failure(
-            "no controller directory with a cluster id and a node id; where meta.properties has none, give "
-            "them with --cluster-id and --node-id",
+            "no controller directory with a cluster id and a node id; if meta.properties lacks them, give "
+            "--cluster-id and --node-id",
             ExitCode.NOTHING_READABLE,
         )
     by_id = {each.facts.cluster_id: each for each in clusters}
@@ -158,5 +158,5 @@ def captured_cluster(clusters: Sequence[CollectedCluster], wanted: str | None) -
 
 def known(quorum: CapturedQuorum | None, cluster: str) -> CapturedQuorum:
     if quorum is None:
-        raise Failure(f"no captured log of {cluster} holds a batch", ExitCode.NOTHING_READABLE)
+        raise Failure(f"no captured log of {cluster} contains a batch", ExitCode.NOTHING_READABLE)
     return quorum

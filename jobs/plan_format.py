@@ -34,16 +34,20 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="a copy of the node's files, in which its log directories are looked up (default: this machine)",
     )
-    group.add_argument("--tool", metavar="RELEASE", default="4.3", help="whose kafka-storage (default: 4.3)")
-    group.add_argument("--release-version", metavar="VERSION", help="of the first feature levels")
+    group.add_argument(
+        "--tool", metavar="RELEASE", default="4.3", help="release of kafka-storage to imitate (default: 4.3)"
+    )
+    group.add_argument("--release-version", metavar="VERSION", help="release of the initial feature levels")
     group.add_argument("--feature", action="append", default=[], metavar="NAME=LEVEL", help="repeatable")
     group.add_argument("--add-scram", action="append", default=[], metavar="CREDENTIAL", help="repeatable")
     group.add_argument(
-        "--ignore-formatted", action="store_true", help="format the directories that are not formatted"
+        "--ignore-formatted",
+        action="store_true",
+        help="format only the directories that are not formatted yet",
     )
     quorum = group.add_mutually_exclusive_group()
-    quorum.add_argument("--standalone", action="store_true", help="the only voter of a new quorum")
-    quorum.add_argument("--no-initial-controllers", action="store_true", help="a node that joins a quorum")
+    quorum.add_argument("--standalone", action="store_true", help="as the only voter of a new quorum")
+    quorum.add_argument("--no-initial-controllers", action="store_true", help="as a node that joins a quorum")
     quorum.add_argument(
         "--initial-controllers", metavar="ID@HOST:PORT:DIRECTORY_ID,...", help="the voters of a new quorum"
     )
@@ -53,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the verdict. Raises Failure."""
     request, release = _request(args), release_of(args.tool)
     if release is None or release.name not in _KNOWN:
-        raise Failure(f"what kafka-storage of {args.tool} does is not known; known: {', '.join(_KNOWN)}")
+        raise Failure(f"kafka-storage of {args.tool} is not known; known releases: {', '.join(_KNOWN)}")
     answer = answer_of(args.server_properties, args.root, request, release)
     if args.format == "json":
         print_line(json_line(as_json(answer)))

@@ -26,7 +26,7 @@ def words_of(args: argparse.Namespace) -> Release:
     names = list(RELEASES)
     known = names[names.index(OLDEST.name) :]
     if release is None or release.name not in known:
-        raise Failure(f"what {args.words[0]} reads is not known; known: {', '.join(known)}")
+        raise Failure(f"release {args.words[0]} is not known; known releases: {', '.join(known)}")
     return release
 
 

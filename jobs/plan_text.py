@@ -1,4 +1,4 @@
-"""What every answer of plan ends with, as text and as JSON: lists, risks and steps."""
+"""The common end of every answer of plan, as text and as JSON: lists, risks and steps."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of plan topic, named as those of Kafka's tools."""
     group = parser.add_argument_group("plan topic")
     group.add_argument(
-        "--partitions", type=int, metavar="N", help="create, add-partitions: how many the topic has then"
+        "--partitions", type=int, metavar="N", help="create, add-partitions: number of partitions afterwards"
     )
     group.add_argument(
         "--replication-factor", type=int, metavar="N", help="create: replicas of each partition"
@@ -54,19 +54,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="configure: a config that the topic no longer sets; repeatable",
+        help="configure: a config to remove from the topic; repeatable",
     )
     group.add_argument(
         "--election-type", choices=("preferred", "unclean"), help="elect: which leader (default: preferred)"
     )
     group.add_argument(
-        "--reassignment-json-file", type=local_path, metavar="FILE", help="reassign: as Kafka's tool takes it"
+        "--reassignment-json-file",
+        type=local_path,
+        metavar="FILE",
+        help="reassign: input of kafka-reassign-partitions",
     )
-    group.add_argument("--cancel", action="store_true", help="reassign: give up what is under way")
+    group.add_argument("--cancel", action="store_true", help="reassign: cancel what is in progress")
     group.add_argument(
         "--validate-only",
         action="store_true",
-        help="create, add-partitions, configure: what Kafka answers where it only validates",
+        help="create, add-partitions, configure: answer as Kafka does when it only validates",
     )
     group.add_argument(
         "--seed",
@@ -78,7 +81,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--controller-config",
         type=local_path,
         metavar="FILE",
-        help="the properties file of the controllers: defaults and policies, which no log shows",
+        help="properties file of the controllers, for defaults and policies, which are in no log",
     )
 
 
@@ -87,7 +90,7 @@ def replica_lists(text: str) -> tuple[tuple[int, ...], ...]:
     try:
         return tuple(tuple(int(each) for each in part.split(":")) for part in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} lists no replicas, such as 1:2,2:3") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of replicas such as 1:2,2:3") from None
 
 
 def named_value(text: str) -> tuple[str, str]:
@@ -122,7 +125,7 @@ def _create(args: argparse.Namespace, names: Names) -> TopicChange:
     partitions = UNSET if args.partitions is None else args.partitions
     factor = UNSET if args.replication_factor is None else args.replication_factor
     if not -(1 << 15) <= factor < 1 << 15 or not -(1 << 31) <= partitions < 1 << 31:
-        raise Failure("a request has no room for such a number of partitions or replicas")
+        raise Failure("the number of partitions or replicas does not fit into a request")
     assignments = tuple(enumerate(args.replica_assignment or ()))
     configs = tuple(args.add_config)
     topics = tuple(NewTopic(name, partitions, factor, assignments, configs) for name in names)
@@ -134,7 +137,7 @@ def _add_partitions(args: argparse.Namespace, names: Names) -> TopicChange:
     from kraft_core.topic_control.requests import NewPartitions
 
     if args.partitions is None or not 0 < args.partitions < 1 << 31:
-        raise Failure("add-partitions takes --partitions N, how many the topic has then")
+        raise Failure("add-partitions takes --partitions N, the new number of partitions")
     topics = tuple(NewPartitions(name, args.partitions, args.replica_assignment) for name in names)
     return AddPartitions(topics, args.validate_only, args.seed is not None)
 
@@ -180,7 +183,7 @@ def _reassign(args: argparse.Namespace, names: Names) -> TopicChange:
         if match is None:
             wanted = "orders:0" if args.cancel else "orders:0=1,2,3"
             raise Failure(
-                f"{name!r} is no partition{'' if args.cancel else ' with replicas'}, such as {wanted}"
+                f"{name!r} is not a partition{'' if args.cancel else ' with replicas'}, such as {wanted}"
             )
         replicas = None if args.cancel else tuple(map(int, match[3].split(",")))
         moves.append(PartitionMove(match[1], int(match[2]), replicas))
@@ -203,7 +206,7 @@ def _moves_of_file(path: Path) -> list[PartitionMove]:
             for each in json.loads(path.read_text())["partitions"]
         ]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Failure(f"{path} is no reassignment that can be read: {error}") from None
+        raise Failure(f"{path} is not a readable reassignment: {error}") from None
 
 
 CHANGES: Mapping[str, Callable[[argparse.Namespace, Names], TopicChange]] = {

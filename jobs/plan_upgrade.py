@@ -33,7 +33,7 @@ def words_of(args: argparse.Namespace) -> FeatureUpgrade:
             raise Failure("release takes a release, such as 4.4; see the examples of --help")
         release = release_of(args.words[0])
         if release is None:
-            raise Failure(f"no release {args.words[0]} is known; known: {', '.join(RELEASES)}")
+            raise Failure(f"release {args.words[0]} is not known; known releases: {', '.join(RELEASES)}")
         return release_upgrade(release)
     if len(args.words) != 2:
         raise Failure("upgrade takes a feature and a level, such as metadata.version 4.4-IV2")
@@ -41,11 +41,12 @@ def words_of(args: argparse.Namespace) -> FeatureUpgrade:
     known = (METADATA_VERSION, *OTHER_FEATURES)
     if feature not in known:
         raise Failure(
-            f"no feature {feature} is known; known: {', '.join(known)}{did_you_mean(feature, known)}"
+            f"feature {feature} is not known; known features: "
+            f"{', '.join(known)}{did_you_mean(feature, known)}"
         )
     level = metadata_level(text) if feature == METADATA_VERSION else int(text) if text.isdecimal() else None
     if level is None or level > 0x7FFF:
-        raise Failure(f"{text!r} is no level of {feature}")
+        raise Failure(f"{text!r} is not a level of {feature}")
     return FeatureUpgrade({feature: level})
 
 

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=page_file,
         required=True,
         metavar="FILE",
-        help="HTML file to write; clusters that it has no room for get a page each in a folder beside it",
+        help="HTML file to write; beyond 2 MB, further clusters get pages of their own in a folder beside it",
     )
     arguments.add_clusters(parser)
     arguments.add_now(parser)
@@ -45,7 +45,7 @@ def page_file(text: str) -> Path:
     """A file in a folder that is there or can be made, checked before anything is read."""
     file = local_path(text)
     if file.is_dir():
-        raise argparse.ArgumentTypeError(f"{text} is a folder: give the name of a file in it")
+        raise argparse.ArgumentTypeError(f"{text} is a folder: give the path of a file")
     there = next(folder for folder in file.absolute().parents if folder.exists())
     if not there.is_dir():
         raise argparse.ArgumentTypeError(f"{there} is not a folder")

@@ -1,4 +1,4 @@
-"""kraftlake restore: a quorum that lost its majority boots again, from captures."""
+"""kraftlake restore: restart a quorum that lost its majority, from captures."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ EXAMPLES = """examples:
   kraftlake restore verify /backup/restored --against plan.json
   kraftlake restore rehearse --captures /backup/controllers --lake /data/lake
 
-Nothing is written to captures, nor to a directory of a running node: docs/restore.md is the runbook.
-exit codes: 0 plan: safe, apply: written, verify: as planned, rehearse: it can be done; 1 plan: it loses
-something; any: refused; 2 wrong usage, 3 nothing readable"""
+restore never writes to captures, nor to the directory of a running node. docs/restore.md is the runbook.
+exit codes: 0 plan: safe, apply: written, verify: as planned, rehearse: restorable; 1 plan: something may be
+lost, any: refused; 2 wrong usage, 3 nothing readable"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def line_of(text: str) -> tuple[int, int]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="what", metavar="plan|apply|verify|rehearse", required=True)
-    _add_plan(verbs.add_parser("plan", help="decide what would be restored, and what may be lost by it"))
+    _add_plan(verbs.add_parser("plan", help="decide what would be restored, and what may be lost"))
     apply = verbs.add_parser("apply", help="write the planned directories into a new folder")
     apply.add_argument("plan", type=local_path, metavar="PLAN", help="the file that restore plan wrote")
     apply.add_argument(
@@ -62,21 +62,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="NAME",
-        help="every loss that the plan names",
+        help="every loss that the plan lists",
     )
-    rehearse = verbs.add_parser("rehearse", help="plan, write to a scratch folder, verify: could it be done?")
+    rehearse = verbs.add_parser(
+        "rehearse", help="plan, write to a scratch folder and verify: check whether a restore would succeed"
+    )
     _add_captures(rehearse)
     rehearse.add_argument(
         "--metrics",
         type=local_path,
         metavar="FILE",
-        help="write what it proves as a Prometheus text file, too",
+        help="also write the result as a Prometheus text file",
     )
     rehearse.add_argument(
         "--lake",
         type=lake_folder,
         metavar="PATH",
-        help="note it in this lake, which holds captures of the cluster: table rehearsals",
+        help="record the result in table rehearsals of this lake, which must contain captures of the cluster",
     )
     add_wait(rehearse)
     add_format(rehearse, "text", "json")
@@ -85,13 +87,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     verify.add_argument("folder", type=local_path, metavar="PATH", help="the folder that restore apply wrote")
     verify.add_argument(
-        "--against", type=local_path, required=True, metavar="PLAN", help="the plan it was made by"
+        "--against", type=local_path, required=True, metavar="PLAN", help="the plan that it was made from"
     )
     verify.add_argument(
         "--kafka",
         type=local_path,
         metavar="PATH",
-        help="folder of a Kafka, above libs: its kafka-dump-log and kafka-metadata-shell must read it alike",
+        help="folder of a Kafka installation (the one with libs): its kafka-dump-log and "
+        "kafka-metadata-shell must read the same",
     )
 
 
@@ -117,7 +120,8 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="ID",
-        help="voters whose disks are gone for good; a capture of one counts as a backup, and proves nothing",
+        help="voters whose disks are gone for good; a capture of one counts as a backup, which proves "
+        "nothing",
     )
     parser.add_argument(
         "--lost-brokers", type=int, nargs="+", default=[], metavar="ID", help="brokers that never come back"
@@ -127,36 +131,38 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         type=int,
         nargs="+",
         metavar="ID",
-        help="the only brokers that come back (default: every registered one but --lost-brokers)",
+        help="the only brokers that come back (default: all registered ones except --lost-brokers)",
     )
     parser.add_argument(
         "--controllers-stopped",
         action="store_true",
-        help="state: all controllers, captured or not, had stopped before the captures were taken",
+        help="state that all controllers, captured or not, had stopped before the captures were taken",
     )
     parser.add_argument(
-        "--brokers-stopped", action="store_true", help="state: no broker runs until the new quorum leads"
+        "--brokers-stopped",
+        action="store_true",
+        help="state that no broker runs until the new quorum has a leader",
     )
     parser.add_argument(
         "--at",
         default="end",
         metavar="MOMENT",
-        help="the metadata of an earlier moment, an offset (its record included) or a time: undoes what came "
-        "later, and needs --brokers-stopped (default: end)",
+        help="restore the metadata as of this offset (inclusive) or time: undoes later changes, and needs "
+        "--brokers-stopped (default: end)",
     )
     parser.add_argument(
         "--placement",
         choices=("newest", "as-of"),
         default="newest",
-        help="with --at: replicas and ISRs as they are now, where the messages lie, or as of the moment "
+        help="with --at: replicas and ISRs as of now, where the messages are, or as of that moment "
         "(default: newest)",
     )
     parser.add_argument(
         "--line",
         type=line_of,
         metavar="EPOCH@OFFSET",
-        help="where captures are of several histories: the one to restore, by the last epoch and the end of "
-        "its log, as the refusal lists them",
+        help="which of several histories to restore, by the last epoch and the end of its log, as listed "
+        "when the plan is refused",
     )
     parser.add_argument("--out", type=local_path, metavar="FILE", help="write the plan to this new file")
     add_format(parser, "text", "json")
@@ -170,7 +176,8 @@ def _add_captures(parser: argparse.ArgumentParser) -> None:
         action=AddPaths,
         required=True,
         metavar="PATH",
-        help="captured directories of controllers, and of brokers: they hold a copy of the metadata log, too",
+        help="captured directories of controllers, and of brokers, which also have a copy of the metadata "
+        "log",
     )
     parser.add_argument(
         "--broker-dirs",
@@ -179,8 +186,8 @@ def _add_captures(parser: argparse.ArgumentParser) -> None:
         action=AddPaths,
         default=[],
         metavar="PATH",
-        help="log directories of brokers, with meta.properties: topics and leader epochs that they know, and "
-        "their copy of the metadata log",
+        help="log directories of brokers, with meta.properties: their topics, leader epochs and copy of "
+        "the metadata log are read",
     )
     parser.add_argument("--cluster", metavar="CLUSTER", help="the cluster; optional if there is only one")
     add_cluster_id(parser)

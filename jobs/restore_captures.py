@@ -1,4 +1,4 @@
-"""The captures that a restoration rests on, and the plan that they lead to."""
+"""The captures that a restoration is based on, and the plan made from them."""
 
 from __future__ import annotations
 

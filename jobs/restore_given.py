@@ -1,4 +1,4 @@
-"""JSON that was read from a file which somebody may have edited, value by value with its type."""
+"""JSON from a file that may have been edited, read value by value with its type."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class Given:
     """An object of JSON."""
 
     def __init__(self, content: Any) -> None:
-        """Raises TypeError for what is no object."""
+        """Raises TypeError for what is not an object."""
         if not isinstance(content, dict):
-            raise TypeError(f"{content!r} is no object")
+            raise TypeError(f"{content!r} is not an object")
         self._content: dict[str, Any] = content
 
     def one(self, name: str, kind: type[Kind]) -> Kind:
-        """Raises KeyError, and TypeError for another type: a truth value is no number. ValueError."""
+        """Raises KeyError, and TypeError for another type: a truth value is not a number. ValueError."""
         return _of(name, self._content[name], kind)
 
     def maybe(self, name: str, kind: type[Kind]) -> Kind | None:
@@ -33,7 +33,7 @@ class Given:
 
 def _of(name: str, value: Any, kind: type[Kind]) -> Kind:
     if type(value) is not kind:
-        raise TypeError(f"{name} {value!r} is no {kind.__name__}")
+        raise TypeError(f"{name} {value!r} is not a {kind.__name__}")
     if isinstance(value, int) and not 0 <= value <= _MOST:
         raise ValueError(f"{name} {value}")
     return value

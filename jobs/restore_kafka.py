@@ -1,6 +1,6 @@
-"""How a Kafka that is at hand reads a written checkpoint: by its own dump and its metadata shell.
+"""How an installed Kafka reads a written checkpoint: with its own kafka-dump-log and metadata shell.
 
-Both print secrets. What they print is compared with what is planned, and never shown.
+Both print secrets. Their output is compared with the plan, and never shown.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _run(kafka: Path, main: str, *words: str) -> str:
         )
     except subprocess.TimeoutExpired:
         raise Failure(
-            f"{tool} of {kafka} did not end within {_MOST_SECONDS} s: {' '.join(words)}", ExitCode.FOUND
+            f"{tool} of {kafka} did not finish within {_MOST_SECONDS} s: {' '.join(words)}", ExitCode.FOUND
         ) from None
     if done.returncode:
         raise Failure(
@@ -145,7 +145,7 @@ def _below(path: _Path, node: tree.Node) -> Iterator[_Path]:
 
 def _otherwise(tool: str, kafka: Path, checkpoint: Path, what: str) -> Failure:
     return Failure(
-        f"{tool} of {kafka} reads {checkpoint} otherwise than planned: {what}. Is its release as new as the "
-        "cluster's?",
+        f"{tool} of {kafka} reads {checkpoint} differently from the plan: {what}. Is its release as new as "
+        f"the cluster's?",
         ExitCode.FOUND,
     )

@@ -1,4 +1,4 @@
-"""The plan of a restoration as a file: what was given, from which it can be made again, and what follows."""
+"""The plan of a restoration as a file: its inputs, from which it can be made again, and its result."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def _inputs(inputs: PlanInputs) -> dict[str, Any]:
 
 
 def inputs_of(content: Mapping[str, Any]) -> PlanInputs:
-    """What a plan was made from. KeyError, TypeError, ValueError for what is no plan."""
+    """What a plan was made from. KeyError, TypeError, ValueError for what is not a plan."""
     if content["format"] != FORMAT:
         raise ValueError(f"format {content['format']}, not {FORMAT}")
     given = Given(content["inputs"])
     voters = tuple(_voter(Given(voter)) for voter in given.items("voters", dict))
     if not voters or len({v.id for v in voters}) < len(voters):
-        raise ValueError("voters: each needs an id of its own")
+        raise ValueError("voters: each needs a distinct id")
     at, line, back = given.maybe("at", dict), given.maybe("line", list), given.maybe("brokers_back", list)
     return PlanInputs(
         captures=given.items("captures", str),

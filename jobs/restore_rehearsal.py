@@ -1,4 +1,4 @@
-"""kraftlake restore rehearse: as if every controller were lost now, but for the captures."""
+"""kraftlake restore rehearse: assume that every controller is lost and only the captures remain."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _note(
             lease.writer.create(REHEARSALS)
             lease.writer.append(REHEARSALS, [rehearsal_row(rehearsal, name, record.run_id)])
         elif attempt.error is None:
-            words = f"holds no captures of cluster {attempt.cluster_id}: kraftlake run reads them first"
+            words = f"has no captures of cluster {attempt.cluster_id}: load them first with kraftlake run"
             raise Failure(f"{lake} {words}")
         lease.end(code)
 

@@ -1,4 +1,4 @@
-"""The plan of a restoration as text: the verdict, what may be lost, and the runbook with the real names."""
+"""The plan of a restoration as text: the verdict, what may be lost, and the runbook with the actual names."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ def summary(plan: Restoration) -> Iterator[str]:
             f"{made.restored_end} (exclusive)"
         )
     if made.unproven:
-        yield f"  kept, though not proven to be committed: {made.unproven}"
+        yield f"  kept, though not proven committed: {made.unproven}"
     if made.left_behind:
-        yield f"  left behind, though other captures hold it: {made.left_behind}"
+        yield f"  left behind, though in other captures: {made.left_behind}"
     if made.left_out:
-        yield f"  left out, as a new leader aborts it: {made.left_out}"
+        yield f"  left out, because a new leader would abort it: {made.left_out}"
     if made.brokers_back:
         fenced = ", ".join(map(str, made.brokers_fenced))
-        more = f"; fenced when the log ended, so maybe gone: {fenced}" if fenced else ""
+        more = f"; fenced at the end of the log, so they may be gone: {fenced}" if fenced else ""
         yield f"  brokers expected back: {', '.join(map(str, made.brokers_back))}{more}"
     held = ", ".join(f"{kind.replace('_', ' ')} {n}" for kind, n in made.counts.items() if n)
     yield f"  metadata: {held}"
     for broker, partitions in made.stray.items():
         named = first_named(partitions, MOST_NAMED)
-        yield f"  stray on broker {broker}, or deleted if it runs: {named}"
+        yield f"  stray on broker {broker}, or deleted if it is running: {named}"
     written = made.horizon
     yield (
         f"  written: offset {written.new_end}, epoch {written.new_epoch}, above the highest seen, "
@@ -70,7 +70,7 @@ def _copies(plan: Restoration) -> Iterator[str]:
             yield f"  voter {copy.node}: no record in its segments"
             continue
         behind = (newest - copy.last_appended_at) // 1000
-        late = f", {behind:,} s before the newest: is it a backup?" if behind >= LATE_S else ""
+        late = f", {behind:,} s before the newest: is this a backup?" if behind >= LATE_S else ""
         yield (
             f"  voter {copy.node}: up to offset {copy.end_offset} (exclusive), last record at "
             f"{iso(copy.last_appended_at)}{late}"
@@ -92,11 +92,12 @@ def _steps(request: RestoreRequest, plan: Restoration, made: Restored, out: Path
     servers = ",".join(f"{v.host}:{v.port}" for v in voters)
     names = sorted({loss.name for loss in plan.losses})
     accepted = f" --accept-loss {' '.join(names)}" if names else ""
-    yield "stop all old controllers, and move their metadata directories away: they may elect beside the new"
+    yield "stop all old controllers, and move their metadata directories away: they could elect a leader too"
     yield (
         "stop all brokers, and keep them stopped until the new quorum has a leader"
         if request.brokers_stopped
-        else "brokers may keep running: the metadata is the newest; they ask at the addresses that they know"
+        else "brokers may keep running, because the metadata is the newest; they look for a leader at the "
+        "addresses they know"
     )
     if out is None:
         yield "plan again with --out PLAN"
@@ -106,36 +107,36 @@ def _steps(request: RestoreRequest, plan: Restoration, made: Restored, out: Path
     for voter in voters:
         if voter.id in made.brokers_too:
             yield (
-                f"in the metadata.log.dir of node {voter.id}, which holds partitions, too, put "
-                f"NEWDIR/node-{voter.id}/{LOG_DIR_NAME} in the place of {LOG_DIR_NAME}; leave all else"
+                f"in the metadata.log.dir of node {voter.id}, which also contains partitions, replace "
+                f"{LOG_DIR_NAME} with NEWDIR/node-{voter.id}/{LOG_DIR_NAME}, and leave everything else"
             )
             continue
         yield (
             f"copy NEWDIR/node-{voter.id} to the empty metadata.log.dir of node {voter.id} on {voter.host}, "
-            "owned by Kafka's user; its directory.id must stay as written"
+            "owned by Kafka's user; do not change its directory.id"
         )
     if made.kraft_version:
-        yield f"configure controller.quorum.bootstrap.servers={servers} everywhere"
-        yield "remove controller.quorum.voters everywhere"
+        yield f"configure controller.quorum.bootstrap.servers={servers} on all nodes"
+        yield "remove controller.quorum.voters on all nodes"
     else:
         static = ",".join(f"{v.id}@{v.host}:{v.port}" for v in voters)
-        yield f"configure controller.quorum.voters={static} everywhere"
+        yield f"configure controller.quorum.voters={static} on all nodes"
     yield (
-        f"start the voters; kafka-metadata-quorum.sh --bootstrap-controller {servers} describe --status must "
-        f"name a leader in an epoch above {made.horizon.new_epoch}"
+        f"start the voters; kafka-metadata-quorum.sh --bootstrap-controller {servers} describe --status "
+        f"must show a leader in an epoch above {made.horizon.new_epoch}"
     )
     losses = {each.loss for each in made.later}
     if TOPICS_RETURN in losses:
         yield (
             "to keep messages of topics that return, rename directories TOPIC-N.<uuid>-delete or -stray of "
-            "their topic ids to TOPIC-N on the stopped brokers, and delete *.index and *.timeindex in them: "
-            "Kafka rebuilds them; left as they are, they date messages to 1970, and retention deletes these"
+            "their topic ids to TOPIC-N on the stopped brokers, and delete *.index and *.timeindex in "
+            "them: Kafka rebuilds them; otherwise they date the messages to 1970, and retention deletes them"
         )
     first = ", ".join(f"{broker} ({count(n, 'partition')})" for broker, n in first_brokers(made).items())
     yield f"start the brokers that are sure to have all messages: {first or 'none'}; then the others"
     if RIGHTS_RETURN in losses:
-        yield "take away again what rights-return names, before clients are let in"
-    yield "compare topics, ISRs, ACLs and users with what you know; look for directories *-stray on brokers"
+        yield "revoke what rights-return lists before you let clients in"
+    yield "compare topics, ISRs, ACLs and users with what you expect; look for directories *-stray on brokers"
     if made.kraft_version:
         yield (
             "add controllers: format each with --no-initial-controllers, start it, then "
@@ -143,12 +144,13 @@ def _steps(request: RestoreRequest, plan: Restoration, made: Restored, out: Path
             "add-controller"
         )
         yield (
-            "name the added controllers in controller.quorum.bootstrap.servers everywhere, and restart one "
-            "by one, before a restored voter goes: brokers look for a new leader at these addresses alone"
+            "list the added controllers in controller.quorum.bootstrap.servers on all nodes, and restart "
+            "these one by one, before a restored voter is removed: brokers look for a new leader at these "
+            "addresses only"
         )
     if made.restored_end < made.source_end:
         yield (
-            "to undo it later, keep these captures: plan again from them beside captures of the new quorum, "
+            "to undo it later, keep these captures: plan again from them and captures of the new quorum, "
             f"with --line {made.source_epoch}@{made.source_end}"
         )
-    yield "to abort before the voters start, put the old directories back; afterwards, plan again instead"
+    yield "to abort before the voters have started, put the old directories back; later, plan again instead"

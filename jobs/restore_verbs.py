@@ -55,7 +55,7 @@ def _plan(args: argparse.Namespace) -> int:
             with args.out.open("x") as file:
                 file.write(json.dumps(content, indent=2) + "\n")
         except FileExistsError:
-            raise Failure(f"{args.out} exists: give the plan a new name") from None
+            raise Failure(f"{args.out} exists: choose a new file") from None
     if args.format == "json":
         print_line(json_line(content))
     else:
@@ -88,24 +88,24 @@ def _planned(path: Path, args: argparse.Namespace) -> tuple[PlanInputs, Restorat
         raise Failure(f"{path} is not a plan of kraftlake restore: {error}") from None
     made = planned_restoration(inputs, captured(inputs, args))
     if json.loads(json.dumps(as_plan(inputs, made))) != content:
-        raise Failure(f"the captures no longer lead to {path}: plan again", ExitCode.FOUND)
+        raise Failure(f"the captures no longer give {path}: plan again", ExitCode.FOUND)
     return inputs, made
 
 
 def _apply(args: argparse.Namespace) -> int:
     inputs, plan = _planned(args.plan, args)
     if plan.made is None or plan.verdict == "REFUSED":
-        raise Failure(f"{args.plan} is refused: nothing is written", ExitCode.FOUND, plan.refusals)
+        raise Failure(f"{args.plan} is refused: nothing was written", ExitCode.FOUND, plan.refusals)
     named = {loss.name for loss in plan.losses}
     missing, unknown = sorted(named - set(args.accept_loss)), sorted(set(args.accept_loss) - named)
     if unknown:
         raise Failure(
-            f"the plan names no loss {', '.join(unknown)}: it names {', '.join(sorted(named)) or 'none'}"
+            f"the plan has no loss {', '.join(unknown)}; it lists {', '.join(sorted(named)) or 'none'}"
         )
     if missing:
         lines = [f"{loss.name}: {loss.sentence}" for loss in plan.losses if loss.name in missing]
         raise Failure(
-            f"repeat what may be lost: --accept-loss {' '.join(sorted(named))}", ExitCode.FOUND, lines
+            f"accept what may be lost: --accept-loss {' '.join(sorted(named))}", ExitCode.FOUND, lines
         )
     try:
         check_apart(args.to, [Path(path) for path in inputs.captures])
@@ -120,7 +120,9 @@ def _apply(args: argparse.Namespace) -> int:
 def _verify(args: argparse.Namespace) -> int:
     _, plan = _planned(args.against, args)
     if plan.made is None:
-        raise Failure(f"{args.against} is refused: it describes no directory", ExitCode.FOUND, plan.refusals)
+        raise Failure(
+            f"{args.against} is a refused plan: it describes no directories", ExitCode.FOUND, plan.refusals
+        )
     homes = [args.folder / f"node-{voter.id}" for voter in plan.made.voters]
     for voter, home in zip(plan.made.voters, homes, strict=True):
         try:
@@ -131,9 +133,9 @@ def _verify(args: argparse.Namespace) -> int:
     if broken := broken_rules(homes):
         lines = [f"{finding.name}: {finding.sentence}" for finding in broken]
         raise Failure(
-            f"{args.folder} breaks rules of the metadata log: do not start it", ExitCode.FOUND, lines
+            f"{args.folder} violates rules of the metadata log: do not start it", ExitCode.FOUND, lines
         )
-    print_lines(f"as planned, no rule is broken: {home}" for home in homes)
+    print_lines(f"as planned, and no rule is violated: {home}" for home in homes)
     if args.kafka is not None:  # every voter's checkpoint has the same bytes
         print_lines(
             read_by_kafka(args.kafka, homes[0] / LOG_DIR_NAME / plan.made.checkpoint_name, plan.made.image)

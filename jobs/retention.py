@@ -1,4 +1,4 @@
-"""Retention: old captures expire; the lake then holds what it would hold without them.
+"""Retention: old captures expire; the lake is then as if they had never been loaded.
 
 A batch, record or checkpoint is deleted when no remaining capture holds it, and the tables are derived again.
 The newest capture of a replica stays, however old it is, and so does what was followed: it is one log, of

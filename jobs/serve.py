@@ -32,9 +32,9 @@ From Python (pip install impyla): impala.dbapi.connect("127.0.0.1", 10000, datab
   auth_mechanism="PLAIN", user="kraftlake", password=...)
 
 Only statements that read are allowed: SELECT, WITH, SHOW, DESCRIBE, EXPLAIN over the lake's tables and views
-(docs/security.md). Clients send the user and the password in ~/.kraftlake_login, which the first
-start makes, readable by its user alone. The server listens on loopback; on another --host it needs TLS. Each
-query reads the tables as they are when it starts. Stop the server with Ctrl-C or SIGTERM."""
+(docs/security.md). Clients send the user and the password in ~/.kraftlake_login, which the
+first start creates, readable only by its owner. The server listens on loopback; any other --host needs TLS.
+Each query reads the tables as of its start. Stop the server with Ctrl-C or SIGTERM."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         _print_address(args, login)
         stopped = _wait(jvm_has_ended)
     if not stopped:
-        raise Failure("Spark's JVM has ended; nothing is served any more", ExitCode.TRY_AGAIN)
+        raise Failure("Spark's JVM has exited; the server has stopped", ExitCode.TRY_AGAIN)
     return ExitCode.FINE
 
 
@@ -100,7 +100,7 @@ def _tls(args: argparse.Namespace) -> tuple[str | None, str | None]:
         raise Failure("give --tls-cert and --tls-key together")
     if args.tls_cert is None:
         if args.host not in (LOOPBACK, "localhost", "::1"):
-            raise Failure(f"--host {args.host} needs --tls-cert and --tls-key: passwords are sent over it")
+            raise Failure(f"--host {args.host} needs --tls-cert and --tls-key: clients send passwords to it")
         return None, None
     try:
         certificates = args.tls_cert.read_text()

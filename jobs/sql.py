@@ -36,7 +36,7 @@ EXAMPLES = """examples:
   kraftlake sql "SELECT * FROM voter_sets" --lake .lake --format parquet --out voter_sets.parquet
 
 Statements that read are allowed: SELECT, WITH, SHOW, DESCRIBE, EXPLAIN over the lake's tables and views, and
-SET of a few settings (docs/security.md). --write runs any statement, with all that this user may do.
+SET of a few settings (docs/security.md). --write allows any statement, with all permissions of this user.
 Without a statement, it prompts for statements that end with ; (history: ~/.kraftlake_history), or reads them
 from standard input if that is not a terminal."""
 
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", nargs="?", help="one SQL statement over the tables and views")
     parser.add_argument("--file", type=local_path, metavar="FILE", help="file with statements separated by ;")
     parser.add_argument(
-        "--keep-going", action="store_true", help="run the other statements, too, where one fails"
+        "--keep-going", action="store_true", help="continue with the next statement when one fails"
     )
     add_lake_path(parser)
     add_catalog(parser)
@@ -57,10 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--csv-safe",
         action="store_true",
-        help="put ' before cells of CSV that a spreadsheet would take for a formula",
+        help="put ' before CSV cells that a spreadsheet would take for a formula",
     )
     parser.add_argument(
-        "--write", action="store_true", help="run any statement, also those that change tables or read files"
+        "--write",
+        action="store_true",
+        help="allow any statement, including those that change tables or read files",
     )
 
 
@@ -71,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     if args.csv_safe and args.format != "csv":
         raise Failure("--csv-safe needs --format csv")
     if args.format in BINARY and args.limit is not None:
-        raise Failure(f"--limit is not for --format {args.format}: put LIMIT into the statement")
+        raise Failure(f"--limit does not apply to --format {args.format}: put LIMIT into the statement")
     if args.format in BINARY and (args.out is None or len(statements or ()) != 1):
         raise Failure(f"--format {args.format} needs --out FILE and one statement")
     spark, register = open_catalog(args)
@@ -196,7 +198,7 @@ def nothing_to_register(statement: str) -> None:
 def plain(value: Any) -> Any:
     """A cell as JSON can hold it: times as ISO 8601 in UTC, bytes as hex, structs as objects.
 
-    What is no number of JSON (NaN, infinity) is text.
+    What is not a number of JSON (NaN, infinity) is text.
     """
     if isinstance(value, datetime.datetime):
         if value.tzinfo is not None:

@@ -47,7 +47,7 @@ def main(archive: Path, scratch: Path, words: Sequence[str]) -> int:
     config = ("--config", str(settings))
     if words:
         code = kraftlake(["run", *words, *config])
-        warn_line("archiving Spark's classes for faster starts, once: half a minute")
+        warn_line("archiving Spark's classes for faster starts, once (half a minute)")
         lake = words[words.index("--lake") + 1]
     else:
         lake = str(scratch / "lake")

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SUITE.EXPECTATION",
         help="only print the rows that fail this expectation",
     )
-    add_limit(parser, "findings, those of one cause as one, or rows of --failing", MOST_LISTED)
+    add_limit(parser, "findings, counting those of one cause once, or rows of --failing", MOST_LISTED)
     arguments.add_now(parser)
     add_fail_on(parser)
 
@@ -113,4 +113,4 @@ def _lines(rows: list[Row], clusters: int, advice: list[Row], form: str, limit: 
     )
     yield from map(recovery_headline, advice)
     if clusters > ADVISED_CLUSTERS:
-        yield "recovery: kraftlake explain --recovery --cluster ID, or table recoveries, has the advice"
+        yield "recovery: kraftlake explain --recovery --cluster ID, or table recoveries, has advice"

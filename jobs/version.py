@@ -1,4 +1,4 @@
-"""kraftlake version: the versions of kraftlake and of what it runs on, without Spark."""
+"""kraftlake version: the versions of kraftlake and its dependencies, without Spark."""
 
 from __future__ import annotations
 

@@ -14,44 +14,43 @@ from transforms.lake.tables import HISTORIES, RECORDS, SNAPSHOT_RECORDS, TABLES,
 PAGE = Path(__file__).parents[1] / "docs" / "data-dictionary.md"
 HEAD = """# Data dictionary
 
-*For anyone who asks a lake in SQL or from Python.*
+*For anyone who queries a lake with SQL or from Python.*
 
-Generated from the declarations by `make docs`; edit these (`transforms/lake/tables`,
-`dashboards/view_columns.py`), not this page. `DESCRIBE TABLE voter_sets` shows the same for one table or
-view.
+Generated from the declarations in `transforms/lake/tables` and `dashboards/view_columns.py` by `make docs`;
+edit those, not this page. `DESCRIBE TABLE voter_sets` shows the same for one table or view.
 
 ## How to read it
 
-- **Times** are UTC, by the clock of whoever wrote them: a leader's in the log, the machine's in a capture.
-- **Offsets**: what begins is inclusive (`first_offset`, `from_offset`, `valid_from_offset`), what ends is
-  exclusive (`end_offset`, `to_offset`, `valid_to_offset`, `log_end_offset`). `offset` is that of one
-  record, or at which one change took effect. `valid_from_offset` is where a version took effect,
-  `record_offset` is the record that made it: they differ in a metadata transaction, whose records take
-  effect at its end; `record_offset` is null where only a snapshot shows the version.
-- **Exact, at or before**: where a column `..._exact` is false, only a snapshot or a report shows it, and it
-  happened at or before; `earliest_...` says not before when.
-- **Names**: a topic is `topic_name` everywhere, a resource `resource_name`. `name` is the own name of what a
-  row is about: of a configuration, a feature, a user, a cluster, a rule. `subject` is a text that
-  names what an event or a refusal is about: a topic, a topic and one of its configs, a broker.
+- **Times** are UTC, by the writer's clock: the leader's in the log, the machine's in a capture.
+- **Offsets**: starts are inclusive (`first_offset`, `from_offset`, `valid_from_offset`), ends are exclusive
+  (`end_offset`, `to_offset`, `valid_to_offset`, `log_end_offset`). `offset` is the offset of a record, or the
+  one at which a change took effect. `valid_from_offset` is where a version took effect, `record_offset` the
+  offset of the record that made it: they differ in a metadata transaction, whose records take effect at its
+  end. `record_offset` is null if only a snapshot shows the version.
+- **Exact, at or before**: where a column `..._exact` is false, only a snapshot or a report shows the change,
+  and it happened at or before the given offset or time; `earliest_...` is the other bound.
+- **Names**: a topic is `topic_name` everywhere, a resource `resource_name`. `name` is the name of the row's
+  own object: a configuration, a feature, a user, a cluster, a rule. `subject` describes as text what an event
+  or a refusal is about: a topic, a topic and one of its configs, a broker.
 - **`leader_epoch`** is the epoch of the quorum's leader. In `partitions` and the views of partitions it is
   the leader epoch of that partition; there `record_leader_epoch` is the quorum's.
-- **`high_watermark`** (table `observations`) is what a leader said of itself. `lower_bound` and
-  `upper_bound` (`high_watermarks` and its views) are what captures prove about it. `committed_end_offset`
-  (view `committed_ends`) is the end of what is proven committed: the high watermark was at least that.
+- **`high_watermark`** (table `observations`) is what a leader reported. `lower_bound` and `upper_bound`
+  (`high_watermarks` and its views) are what captures prove about it. `committed_end_offset` (view
+  `committed_ends`) is the end of what is proven committed: the high watermark was at least that.
 - **`commit_status`**: `committed` can never be lost; `truncated` is lost; `uncommitted` was not yet
   committed at `as_of`; `undecided`: the captures prove neither.
-- **`run_id`, `loaded_at`** name the run that wrote a row.
+- **`run_id`, `loaded_at`** identify the run that wrote a row.
 """
 VIEWS_HEAD = """## Views
 
-A column that a view takes from a table has the type that it has there. Of each history NAME: `NAME_now`,
-what is still valid, and `NAME_committed`, what is committed, with its columns.
+A column that a view takes from a table has the same type. Each history NAME also has the views `NAME_now`
+(what is still valid) and `NAME_committed` (what is committed), with the same columns.
 """
 FUNCTIONS_HEAD = """## Functions
 
-Of each history NAME: `NAME_as_of(cluster_id, offset)` and `NAME_at(cluster_id, time)` have the columns of
-NAME, and `validity`: `valid`, or `undecided` where a snapshot or missing records leave open whether it was
-valid then.
+Each history NAME has the functions `NAME_as_of(cluster_id, offset)` and `NAME_at(cluster_id, time)`, with the
+columns of NAME and `validity`: `valid`, or `undecided` where a snapshot or missing records leave open whether
+the version was valid then.
 """
 
 
@@ -72,7 +71,7 @@ def page() -> str:
         f"## Histories\n\nEach has its own columns, then those of every history:\n\n{histories}",
         *(_table(table) for table in HISTORIES),
         f"### Columns of every history\n\n{_typed(VERSION)}",
-        f"## Fields of records\n\nOf `records` and `snapshot_records`; see Kafka's schemas.\n\n{_fields()}",
+        f"## Fields of records\n\nIn `records` and `snapshot_records`; see Kafka's schemas.\n\n{_fields()}",
         VIEWS_HEAD,
         *(_view(name, comments) for name, comments in (QUORUM | METADATA).items()),
         FUNCTIONS_HEAD,
@@ -89,7 +88,7 @@ def _table(table: Table) -> str:
         note = "\n\nThese columns, and [those of every history](#columns-of-every-history)."
     if table in (RECORDS, SNAPSHOT_RECORDS):
         shared = MESSAGES
-        note = "\n\nThese columns, and one struct a type of record: [fields of records](#fields-of-records)."
+        note = "\n\nThese columns, and one struct per record type: [fields of records](#fields-of-records)."
     keys = ", ".join(f"`{name}`" for name in table.key)
     own = [column for column in table.columns if column.name not in shared]
     return f"### {table.name}\n\n{table.comment}. Key: {keys}.{note}\n\n{_typed(own)}"

@@ -55,7 +55,7 @@ def time_grid(scale: TimeScale, height: float) -> list[Markup]:
     parts: list[Markup] = []
     for fold in scale.folds:
         length = duration(fold.end - fold.start)
-        words = f"{length} folded: nothing changed from {utc(fold.start)} to {utc(fold.end)}"
+        words = f"{length} omitted: nothing changed from {utc(fold.start)} to {utc(fold.end)}"
         middle = (fold.left + fold.right) / 2
         parts.append(
             mark(
@@ -87,7 +87,7 @@ def figure(
         width="100%",
         role="group",
         aria_roledescription="chart",
-        aria_label=f"{title}. {caption} Arrow keys move through its marks; the table below has the data.",
+        aria_label=f"{title}. {caption} Arrow keys move between its marks; the table below has the data.",
         tabindex=0,
     )
     keys = el("ul", [el("li", swatch, words) for swatch, words in legend], class_="legend")

@@ -169,7 +169,7 @@ def watermark_moment(s: ClusterState) -> Markup:
 
 
 def _since(at: int | None) -> list[Markup | str]:
-    return ["from ", time_of(at)] if at is not None else ["at a time not known"]
+    return ["from ", time_of(at)] if at is not None else ["at an unknown time"]
 
 
 # Anchor, heading, and the function that makes the section; one without rows is left out.

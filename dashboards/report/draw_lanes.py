@@ -101,7 +101,7 @@ def _draw_voting(voting: Voting, node: str, scale: TimeScale, y: float) -> Marku
     ended = utc(voting.end) if voting.end_exact else f"at or before {utc(voting.end)}"
     words = f"{node} could vote from {begun} to {ended}"
     if voting.source == ELECTION:
-        words = f"{node} could vote at {utc(voting.start)}, when it was elected; the set is not known"
+        words = f"{node} could vote at {utc(voting.start)}, when it was elected; the voter set is not known"
     elif voting.source in ("static", "bootstrap"):
         words += f" (by the {voting.source} set at first)"
     band = span(scale, voting.start, voting.end, y + BAND_Y, BAND, rx=3)
@@ -230,7 +230,7 @@ def _legend(lanes: Lanes) -> list[tuple[Markup, str]]:
     if lanes.gaps:
         keys.append((swatch(_box("gap")), "no leader, at most"))
     if any(lane.reported for lane in lanes.lanes):
-        keys.append((swatch(_box("reported")), "only reported, as voter or leader"))
+        keys.append((swatch(_box("reported")), "reported as voter or leader, not proven"))
     if any(lane.captured for lane in lanes.lanes):
         keys.append((swatch(el("path", d="M11 3l4 8h-8z", class_="captured")), "captured"))
     return keys

@@ -75,7 +75,7 @@ def fleet_view(
             el("tbody", rows),
             class_="fleet",
         ),
-        el("p", f"{count(left_out, 'more cluster')}, none more urgent: kraftlake clusters lists them all.",
+        el("p", f"{count(left_out, 'more cluster')}, none more urgent: kraftlake clusters lists them.",
            class_="more") if left_out else None,
         id="fleet",
         aria_labelledby="fleet-h",

@@ -32,7 +32,7 @@ def day(ms: int) -> str:
 
 
 def clock(ms: int) -> Markup:
-    """A time of a day that stands above, as a <time> element: 09:15:16Z."""
+    """A time of the day shown above it, as a <time> element: 09:15:16Z."""
     exact = moment(ms)
     return el("time", exact.strftime("%H:%M:%SZ"), datetime=exact.isoformat(timespec="milliseconds"))
 

@@ -55,7 +55,8 @@ def under_min_isr(lake: Location, clusters: Sequence[str] = ()) -> Rows:
 def admin_events(lake: Location, clusters: Sequence[str] = ()) -> Rows:
     """The newest events of each cluster, newest first; times in ms.
 
-    Rows of the view, with how many events each stands for (`times`) and the time of the oldest (`since`).
+    Rows of the view, with the number of events that each represents (`times`) and the time of the oldest
+    (`since`).
     """
     sql = ADMIN_EVENTS.format(newest=NEWEST_FIRST, most=NEWEST)
     return _rows(lake, "admin_events", sql, clusters)

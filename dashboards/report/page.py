@@ -83,7 +83,7 @@ def cluster_page(state: ClusterState, rows: dict[str, list[Row]], now: int, lake
 
     It may stand while that of the fleet is made again and again: ages are found there alone.
     """
-    since = el("p", f"{lake} · as of ", time_of(now), ", written again when it changes · all times UTC")
+    since = el("p", f"{lake} · as of ", time_of(now), ", updated when it changes · all times UTC")
     body = [
         PATTERNS,
         el("header", el("h1", el("a", "Kraftlake", href=f"../{quote(home)}")), since),
@@ -171,12 +171,12 @@ def _hatch(name: str) -> Markup:
     return el("pattern", lines, id=name, width=8, height=8, patternUnits="userSpaceOnUse")
 
 
-EMPTY = el("p", "The lake holds no captures yet: load some with kraftlake run --captures.", class_="verdict")
+EMPTY = el("p", "The lake has no captures yet: load some with kraftlake run --captures.", class_="verdict")
 
 FOOTER = join(
     (
-        el("footer", el("p", "What the captures do not prove is undecided. "
-                        "kraftlake sql queries every number on this page.")),
+        el("footer", el("p", "Whatever the captures do not prove is undecided. kraftlake sql can query "
+                             "every number on this page.")),
         el("div", id="tip", role="status", aria_live="polite", hidden=True),
     )
 )  # fmt: skip

@@ -92,7 +92,7 @@ def _fleet_captures(tables: LakeTables) -> Rows:
     found = tables.columns(CAPTURES, "node_id", "directory_id", "last_captured_at", "log_end_offset")
     if found is None:
         return []
-    # What was followed is no replica's log.
+    # What was followed is not a replica's log.
     copies = pc.cast(pc.not_equal(found["node_id"], FOLLOWED_NODE_ID), pa.int64())
     wanted = [("copies", "sum"), ("copies", "max"), ("last_captured_at", "max"), ("log_end_offset", "max")]
     replica = ["cluster_id", "node_id", "directory_id"]

@@ -49,7 +49,7 @@ def missing_records(view: View) -> Markup | None:
         )
         for r in rows[-MOST_MISSING:]
     ]
-    columns = [Col("From offset", True), Col("To offset", True), Col("Stated again by a snapshot at", True)]
+    columns = [Col("From offset", True), Col("To offset", True), Col("Restated by a snapshot at", True)]
     more = newest(len(cells), len(rows), "ranges")
     return table("Missing records: what they changed is unknown", columns, cells, more)
 
@@ -71,7 +71,7 @@ def admin_events(view: View) -> Markup | None:
     ]
     columns = [Col("When"), Col("Offset", True), Col("Operation"), Col("Resource"), Col("Change", long=True),
                Col("Status")]  # fmt: skip
-    more = "The newest ones. “At or before”: only a snapshot that ends there shows the operation."
+    more = "The newest operations. “At or before”: only a snapshot that ends there shows the operation."
     ids: list[str | None] = []
     for event in events:
         row_id = f"{view.anchor}-event-{event['offset']}"
@@ -100,7 +100,7 @@ def _change(before: str | None, after: str | None) -> str:
 
 
 def _repeated(event: Row) -> Markup | None:
-    """How many events the row stands for, if more than one."""
+    """How many events the row represents, if more than one."""
     if event["times"] == 1:
         return None
     words = f"the last of {number(event['times'])} such operations since "

@@ -16,7 +16,7 @@ from kraft_core.wording import count
 def findings(view: View) -> Markup | None:
     rows = view.of("findings")
     if not rows:
-        return el("p", "The captures show no violation of a rule of KRaft.", class_="fine")
+        return el("p", "The captures show no violation of KRaft's rules.", class_="fine")
     is_open = [row for row in rows if row["state"] == "open"]
     past = [row for row in rows if row["state"] != "open"]
     more = newest(_number(rows), view.count("findings"), "findings")

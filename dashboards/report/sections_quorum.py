@@ -48,8 +48,8 @@ def voting(view: View) -> Markup | None:
 
 def _without_changes(view: View) -> str:
     if view.state.voters_source == "static":
-        return "The voters are configured (kraft.version 0): no record of the log changes them."
-    return "The captured logs have no voter set."
+        return "The voters are static (kraft.version 0): no record of the log changes them."
+    return "The captured logs contain no voter set."
 
 
 def _reported_sets(view: View) -> Markup | None:
@@ -68,8 +68,8 @@ def _reported_sets(view: View) -> Markup | None:
         return None
     columns = [Col("Reported from"), Col("To"), Col("Epoch", True), Col("Voters"), Col("By", long=True)]
     more = newest(len(rows), view.count("reported_sets"), "sets")
-    return el("div", el("p", "Only reported: nothing captured proves these voter sets.", class_="more"),
-              table("Voter sets that are only reported", columns, rows, more))  # fmt: skip
+    return el("div", el("p", "These voter sets are reported, not proven.", class_="more"),
+              table("Reported voter sets, not proven", columns, rows, more))  # fmt: skip
 
 
 def _voter_ids(row: Row) -> str:

@@ -17,7 +17,7 @@ def restoration(view: View) -> Markup | None:
     if not found.is_restorable:
         return el(
             "div",
-            el("p", el("b", "Not restorable"), " from the captures that were given:", class_="advice unsafe"),
+            el("p", el("b", "Not restorable"), " from the given captures:", class_="advice unsafe"),
             el("ul", [el("li", why) for why in found.why_not]),
             el("p", rehearsed, ".", class_="more"),
         )

@@ -50,6 +50,6 @@ def _rates(found: Samples) -> Markup:
         )
         for rate in reversed(found.rates)
     ][:NEWEST_RATES]
-    columns = [Col("From"), Col("To"), Col("Records committed", True), Col("A second", True),
+    columns = [Col("From"), Col("To"), Col("Records committed", True), Col("Per second", True),
                Col("High watermark", True)]  # fmt: skip
     return table("Commit rate", columns, cells, newest(len(cells), len(found.rates), "periods"))

@@ -199,7 +199,7 @@ def reasons(rows: Mapping[str, Row], now: int) -> list[Reason]:
     findings, expectations, lost = rows["findings"], rows["expectations"], rows["quarantine"]
     voters, thin = rows["voters"], rows.get("under_min_isr", {})
     if failure := rows["failures"].get("failure"):
-        words = "could not be derived from the newest captures, the rest of this report is older"
+        words = "could not be derived from the newest captures; the rest of this report is older"
         add(Need.ACTION, f"{words}: {failure}", "captures")
     if errors := findings.get("errors"):
         add(Need.ACTION, count(errors, "open error"), "findings")

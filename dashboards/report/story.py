@@ -15,7 +15,7 @@ from dashboards.report.markup import Markup, el
 from dashboards.report.view import View
 from kraft_core.wording import count
 
-# The newest events that the page tells; those of brokers only where others leave room.
+# The newest events that the page shows; those of brokers only if others leave room.
 MOST_EVENTS = 12
 MOST_ERRORS = 3
 # What became of a membership change, by its commit status.
@@ -103,7 +103,7 @@ def _events(view: View) -> Iterator[StoryEvent]:
 
 
 def _elections(view: View) -> Iterator[StoryEvent]:
-    """Leaders by LEADER_CHANGE; what is only reported is no event."""
+    """Leaders by LEADER_CHANGE; what is only reported is not an event."""
     unlawful = {row["leader_epoch"] for row in view.of("unlawful_epochs")}
     for epoch in sorted(view.of("epochs"), key=lambda e: e["leader_epoch"]):
         if epoch["leader_id"] is None or epoch["elected_at"] is None:

@@ -1,1 +1,1 @@
-"""Captures: copied from live controllers, found in what is given, planned, read once, kept in the lake."""
+"""Captures: copied from running controllers, found, planned, read once, and stored in the lake."""

@@ -68,12 +68,14 @@ def copy_controller(source: Path, target: Path, host: str) -> Copied:
         if meta is None or meta.cluster_id is None or meta.node_id is None:
             raise CopyError(f"its meta.properties has {missing_ids(directory)}")
         if not is_folder_name(meta.cluster_id):
-            raise CopyError(f"no folder can be named after its cluster id: {meta.cluster_id[:80]!r}")
+            raise CopyError(f"its cluster id cannot be a folder name: {meta.cluster_id[:80]!r}")
         if directory.unreadable:
             lost = directory.unreadable[0]
             raise CopyError(f"{lost.file}: {lost.reason}; run it as the user that Kafka runs as")
         if not directory.segments and not directory.checkpoints:
-            raise CopyError(f"its {LOG_DIR_NAME} holds no segment and no checkpoint: there is no log to copy")
+            raise CopyError(
+                f"its {LOG_DIR_NAME} contains neither a segment nor a checkpoint: there is no log to copy"
+            )
         home = target / meta.cluster_id / f"node-{meta.node_id}"
         # Until the copy is complete its log directory has another name, so that no run finds it.
         partial = home / f".copying-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
@@ -96,7 +98,7 @@ def copy_controller(source: Path, target: Path, host: str) -> Copied:
             reason = str(error)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
-    raise CopyError(f"it changed during each of {TRIES} tries, the last time: {reason}")
+    raise CopyError(f"it changed during each of {TRIES} attempts; in the last one, {reason}")
 
 
 def is_folder_name(name: str) -> bool:

@@ -2,8 +2,8 @@
 
 They are text files named `<from>[-<to>][-<anything>].txt`, from and to in ms since the epoch: when the
 command started and ended. Without an end it is assumed to have run for at most 10 s (findings.describe). File
-times are ignored: a copied file is the same observation. The output of `--replication` names no cluster; it
-belongs to the one that the `--status` outputs of its folder name.
+times are ignored: a copied file is the same observation. The output of `--replication` contains no cluster
+id; it belongs to the cluster of the `--status` outputs in its folder.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def find_describe_files(
             if any("/" in id_ for id_ in of):
                 left_out.append(f"{path}: its ClusterId contains a slash")
             elif len(of) != 1:
-                left_out.append(f"{path}: no --status output beside it names its cluster")
+                left_out.append(f"{path}: no --status output beside it contains its cluster id")
             elif not clusters or of <= clusters:
                 try:
                     file = described(path.name, text, *of)
@@ -96,7 +96,9 @@ def outputs_in(folder: Path, left_out: list[str]) -> Iterator[tuple[Path, str]]:
                 continue
             size = path.stat().st_size
             if size > MAX_SIZE_BYTES:
-                raise ValueError(f"{size} bytes; no output has more than {MAX_SIZE_BYTES}")
+                raise ValueError(
+                    f"{size} bytes are too many for a describe output (at most {MAX_SIZE_BYTES})"
+                )
             text = path.read_text()
         except (OSError, ValueError) as error:
             left_out.append(f"{path}: {error}")
@@ -111,9 +113,9 @@ def described(name: str, text: str, cluster_id: str) -> DescribeFile:
     observed_to = int(ended[1]) if ended and ended[1] else None
     observations = parse_describe(name, text, observed_to, cluster_id)
     if not observations:
-        raise ValueError(f"{name}: no quorum in it")
+        raise ValueError(f"{name}: it contains no describe output")
     if not all(map(is_possible, observations)):
-        raise ValueError(f"{name}: a number is out of Kafka's range")
+        raise ValueError(f"{name}: a number is out of range for Kafka")
     observation_id = hashlib.sha256(f"{name}\n{text}".encode()).hexdigest()
     return DescribeFile(cluster_id, observation_id, tuple(observations))
 

@@ -1,4 +1,5 @@
-"""Cluster ids that a user gives to captures by their paths: where one id of meta.properties names several."""
+"""Cluster ids that a user gives to captures by their paths, if one id of meta.properties has several
+clusters."""
 
 from __future__ import annotations
 
@@ -44,14 +45,14 @@ def given_clusters(
         if not equals and not _is_path(word.rstrip("=")):
             plain.append(word)
         elif not equals or not _is_path(path):
-            raise Failure(f"--cluster-id {word}: name a path that exists, and an id, as in PATH=ID")
+            raise Failure(f"--cluster-id {word}: give an existing path and an id, as in PATH=ID")
         else:
             of_paths[path] = id_ + "=" * (len(word) - len(word.rstrip("=")))
     if len(plain) > 1:
-        raise Failure(f"--cluster-id takes one id without a path; {len(plain)} are given")
+        raise Failure(f"--cluster-id takes one id without a path; {len(plain)} were given")
     for id_ in (*plain, *of_paths.values()):
         if "/" in id_:
-            raise Failure(f"--cluster-id {id_}: a cluster id has no slash")
+            raise Failure(f"--cluster-id {id_}: a cluster id contains no slash")
     return (plain[0] if plain else None), GivenClusters(tuple(of_paths.items()), named)
 
 

@@ -90,7 +90,7 @@ def ingest(
     record: RunRecord,
     fetch: Fetch,
 ) -> PendingCommit:
-    """Read the new captures of the plan and write the big tables; what is left to commit is returned.
+    """Read the new captures of the plan and write the big tables. Returns what remains to be committed.
 
     Raises CapturesChangedError, and has written nothing, where files are not what was planned.
     """
@@ -153,7 +153,7 @@ def read_apart(
     except Exception as error:
         if not is_of_task(error):
             raise
-        with record.progress.stage("find the file that fails"), _checked(files):
+        with record.progress.stage("find the failing file"), _checked(files):
             faults = failing_files(lake.spark, files, Load(shown_configs(lake.path), record.columns))
         if not faults:
             raise

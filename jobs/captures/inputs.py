@@ -1,4 +1,4 @@
-"""The paths of --captures, opened: what is wrong with them ends a verb, under the user's names."""
+"""The paths of --captures, opened; errors end the verb and show the user's names of the paths."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Keep the lives of a cluster id apart: each is a cluster of its own to all tables (transforms.lake.lives).
+"""Keep the lives of a cluster id apart: each is a separate cluster to all tables (transforms.lake.lives).
 
 Which lives there are depends on all captures of the id, so that captures that the lake holds may become those
 of another life, and their rows move. Table lives is written first and says what was meant: a move that was
-interrupted is completed by the next run. The ids whose rows change are derived anew (begin_change).
+interrupted is completed by the next run. The clusters whose rows change are derived again (begin_change).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which planned captures and describe outputs the lake does not hold yet."""
+"""Which planned captures and describe outputs are not in the lake yet."""
 
 from __future__ import annotations
 

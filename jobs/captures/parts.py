@@ -1,4 +1,5 @@
-"""A plan in parts: a run holds the rows of so many new captures at a time, however large the fleet."""
+"""A plan in parts: a run holds the rows of a limited number of captures at a time, however large the
+fleet."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Plan a run: find and identify controller directories, skip with a reason those that cannot be identified.
 
-A directory whose log cannot be read is a capture, too: it proves that nothing is known of that replica.
+A directory whose log cannot be read is a capture, too: it shows that nothing is known about that replica.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from kraft_core.wording import did_you_mean
 from transforms.ingest.capture_rows import captured_at_rank
 from transforms.ingest.captured_files import CaptureCopy
 
-# A directory that something writes to is identified anew, at most so often; then it is left for the next run.
+# How often a directory that changes while it is read is identified again; then it is left for the next run.
 TRIES = 3
-GOES_ON_CHANGING = f"changed during each of {TRIES} tries to read it; left for the next run"
+GOES_ON_CHANGING = f"changed during each of {TRIES} attempts to read it; left for the next run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def plan(
     """
     for path in selection.paths:
         if not path.exists():
-            raise Failure(f"{path} does not exist: name a folder that contains controller directories")
+            raise Failure(f"{path} does not exist: give a folder that contains controller directories")
     found = find_controller_dirs(selection.paths, selection.unreadable)
     left_out = [*left_out_before, *(f"{r.path}: {r.reason}" for r in (*found.refused, *found.without_log))]
     with ThreadPoolExecutor(8) as threads:
@@ -121,7 +121,7 @@ def planned_again(plan: ReadPlan, changed: Iterable[CaptureCopy]) -> ReadPlan:
         found = (
             identified(read_controller_dir(log_dir, selection.unreadable), selection)
             if os.path.lexists(log_dir)
-            else f"{log_dir}: it has gone"
+            else f"{log_dir}: it no longer exists"
         )
         if isinstance(found, str):
             left_out.append(found)
@@ -157,7 +157,7 @@ def _by_capture(copy: CaptureCopy) -> tuple[Any, ...]:
 def identified(directory: ControllerDir, selection: Selection) -> CaptureCopy | str:
     """The copy that a directory is, or why it is none. One that changes meanwhile is read again."""
     if not all(map(_is_text, (directory.path, directory.log_dir))):
-        return f"{directory.path}: its path is not UTF-8, and cannot be named in a table: rename it"
+        return f"{directory.path}: its path is not UTF-8, and cannot be stored in a table: rename it"
     for _ in range(TRIES):
         try:
             return _identified(directory, selection)
@@ -175,8 +175,8 @@ def _identified(directory: ControllerDir, selection: Selection) -> CaptureCopy |
     if who is None:
         faults = (f" ({fault.reason})" for fault in directory.faults if fault.file == "meta.properties")
         return (
-            f"{directory.path}: {missing_ids(directory)} in meta.properties{next(faults, '')}; "
-            "name them with --cluster-id and --node-id"
+            f"{directory.path}: {missing_ids(directory)} in meta.properties{next(faults, '')}; give them "
+            f"with --cluster-id and --node-id"
         )
     directory, files = identified_files(directory)
     moment, source = captured_at(directory, selection.captured_at)
@@ -205,9 +205,9 @@ def _nothing_to_read(
         return Failure(f"no capture under {where} is of cluster {', '.join(wanted)}{near}")
     if any("--cluster-id" in line for line in left_out):
         return Failure(
-            f"no capture under {where} names its cluster and its node", details=_left_out(left_out)
+            f"no capture under {where} contains its cluster id and its node id", details=_left_out(left_out)
         )
-    sentence = f"no controller directory (with a __cluster_metadata-0 in it) under {where}"
+    sentence = f"no controller directory (one that contains __cluster_metadata-0) under {where}"
     return Failure(sentence, ExitCode.NOTHING_READABLE, _left_out(left_out))
 
 

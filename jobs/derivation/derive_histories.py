@@ -48,7 +48,7 @@ def derive_histories(
 ) -> Histories:
     """Write the histories of the clusters whose replay path is not what they were last made from.
 
-    whole: those that are made anew from the beginning, whatever they were made from. The table replays,
+    whole: those that are made again from the beginning, whatever they were made from. The table replays,
     written last, is the mark that all histories are whole.
     """
     refusing: set[str] = set()
@@ -60,7 +60,7 @@ def derive_histories(
 
     with progress.stage("histories", count(len(clusters), "cluster")):
         failed = apart(clusters, write)
-    reasons = {cluster: f"its histories could not be made: {reason}" for cluster, reason in failed.items()}
+    reasons = {cluster: f"replaying its histories failed: {reason}" for cluster, reason in failed.items()}
     return Histories(reasons, sorted(refusing))
 
 

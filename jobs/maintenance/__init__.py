@@ -1,1 +1,1 @@
-"""What keeps a lake small, and known to the catalogs of other programs."""
+"""Keeping a lake small, and registered in the catalogs of other programs."""

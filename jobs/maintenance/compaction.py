@@ -1,4 +1,4 @@
-"""Small files are joined, so that neither their number nor the time of a run grows with every night."""
+"""Compact small files, so that neither their number nor the time of a run grows every night."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that go for good: of expired captures and of forgotten clusters; a killed removal is completed."""
+"""Rows deleted for good: of expired captures and forgotten clusters; a killed removal is completed."""
 
 from __future__ import annotations
 

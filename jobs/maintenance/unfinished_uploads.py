@@ -1,4 +1,4 @@
-"""Uploads that killed tasks left unfinished: a store lists their parts nowhere, and charges for them."""
+"""Uploads that killed tasks left unfinished: a store does not list their parts, but charges for them."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ public class QuestionServer extends ThriftBinaryCLIService {
             try {
                 TTransport known = logins.getTransport(client);
                 client.getConfiguration().setMaxMessageSize(most);
-                // Sets what is left of a message to the most again.
+                // Resets the remaining size of a message to the maximum.
                 known.updateKnownMessageSize(0);
                 return known;
             } catch (RuntimeException noLogin) {

@@ -96,7 +96,7 @@ public class QuestionsOnly extends scala.runtime.AbstractFunction2 {
             ParserInterface.class.getClassLoader(), new Class[] {ParserInterface.class}, checked);
     }
 
-    /** Raises UnsupportedOperationException for a plan or an expression that is no question. */
+    /** Raises UnsupportedOperationException for a plan or an expression that is not a question. */
     public void check(Object value) {
         if (value instanceof DataType) {
             return;
@@ -128,7 +128,7 @@ public class QuestionsOnly extends scala.runtime.AbstractFunction2 {
         }
     }
 
-    /** Checks those children that are no field of the node. */
+    /** Checks those children that are not a field of the node. */
     private void checkChildren(Iterable children, Product node) {
         Set fields = java.util.Collections.newSetFromMap(new java.util.IdentityHashMap());
         addAll(fields, node.productIterator());
@@ -194,7 +194,7 @@ public class QuestionsOnly extends scala.runtime.AbstractFunction2 {
     private void checkRelation(List parts) {
         int last = parts.size() - 1;
         if (!isPlain((String) parts.get(last)) || !isHere(parts.subList(0, last))) {
-            throw refused(String.join(".", parts) + " is no table or view of the lake");
+            throw refused(String.join(".", parts) + " is not a table or view of the lake");
         }
     }
 

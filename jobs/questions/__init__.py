@@ -1,1 +1,1 @@
-"""Sessions that only answer questions: which statements `sql` and `serve` run, and who may connect."""
+"""Read-only sessions: which statements `sql` and `serve` run, and who may connect."""

@@ -1,4 +1,4 @@
-"""Java of ours in Spark's JVM, compiled there by Janino, Spark's own compiler: a JRE is enough."""
+"""Kraftlake's own Java in Spark's JVM, compiled there by Janino, Spark's compiler: a JRE is enough."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def login_of(file: Path) -> Login:
         _make(file)
     user, colon, password = private_text(file).strip().partition(":")
     if not (user and colon and password) or "\n" in password:
-        raise Failure(f"{file} does not hold one line USER:PASSWORD")
+        raise Failure(f"{file} is not one line USER:PASSWORD")
     return Login(user, password)
 
 
@@ -51,4 +51,4 @@ def _make(file: Path) -> None:
         with os.fdopen(descriptor, "w") as made:
             made.write(f"{DEFAULT_USER}:{secrets.token_urlsafe(24)}\n")
     except OSError as error:
-        raise Failure(f"{file} cannot be written: {error.strerror}; name another --login") from None
+        raise Failure(f"{file} cannot be written: {error.strerror}; choose another --login") from None

@@ -1,6 +1,6 @@
-"""What a question may consist of: names of Spark's classes and functions (of Spark 4.2).
+"""What a query may consist of: names of Spark's classes and functions (of Spark 4.2).
 
-QuestionsOnly.java checks each parsed statement against these; what they do not name is refused.
+QuestionsOnly.java checks each parsed statement against these; anything else is refused.
 """
 
 from __future__ import annotations

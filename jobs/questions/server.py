@@ -1,4 +1,4 @@
-"""serving: a question session behind HiveServer2's protocol, for those who know the login."""
+"""serving: a question session behind HiveServer2's protocol, for clients with the login."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def read_statements(args: argparse.Namespace) -> list[Statement] | None:
 
 
 def place_of(args: argparse.Namespace, statement: Statement) -> str:
-    """Where the statement stands: "morning.sql, line 3: "; "" for the one on the command line."""
+    """Where the statement is: "morning.sql, line 3: "; "" for the one on the command line."""
     if args.query is not None:
         return ""
     return f"{args.file or 'standard input'}, line {statement.line}: "

@@ -1,4 +1,4 @@
-"""A living quorum that a command names: its addresses, and the errors of asking it."""
+"""A running quorum that a command queries: its addresses, and the errors of querying it."""
 
 from __future__ import annotations
 

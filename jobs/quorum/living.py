@@ -1,4 +1,4 @@
-"""A running quorum for plan: its leader's log, and how it describes its replicas, instead of captures."""
+"""A running quorum for plan, instead of captures: its leader's log, and the leader's view of its replicas."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def from_living(args: argparse.Namespace) -> CapturedQuorum:
         (copied,) = collect_lives(directories)
         quorum = quorum_of(conclude(copied.facts), registered(directories))
     if quorum is None:
-        raise Failure("the leader has no committed record yet: ask again", ExitCode.TRY_AGAIN)
+        raise Failure("the leader has no committed record yet: try again", ExitCode.TRY_AGAIN)
     return living_quorum(quorum, sample.quorum)

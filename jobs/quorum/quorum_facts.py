@@ -57,7 +57,7 @@ def superseded_by(lake: Location, cluster: str, quorum: CapturedQuorum) -> str |
     if newest is not None and newest["leader_epoch"] > quorum.epoch:
         who = "a leader" if newest["leader_id"] is None else f"leader {newest['leader_id']}"
         named = f"{who} of epoch {newest['leader_epoch']}"
-        return f"a describe output names {named}, which the newest captures do not show"
+        return f"a describe output shows {named}, which the newest captures do not"
     columns = ["voter_ids", "observed_to"]
     for row in rows_with(lake, VOTER_SETS, columns, cluster_id=[cluster], source=["describe"]):
         if row["observed_to"] > moment(quorum.as_of):
@@ -66,7 +66,7 @@ def superseded_by(lake: Location, cluster: str, quorum: CapturedQuorum) -> str |
     columns = ["offset", "commit_status"]
     for row in rows_with(lake, VOTER_SETS, columns, cluster_id=[cluster], source=["record"]):
         if row["commit_status"] == "committed" and row["offset"] >= quorum.log_end:
-            return f"the voters changed at offset {row['offset']}, which the newest captures do not reach"
+            return f"the voters changed at offset {row['offset']}, beyond the end of the newest captures"
     return None
 
 

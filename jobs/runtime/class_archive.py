@@ -1,4 +1,4 @@
-"""The class archive: Spark's classes as the JVM needs them in memory, which halves the time to its first row.
+"""The class archive: Spark's classes, ready to be mapped by the JVM, which halves the time to its first row.
 
 Java calls it an archive of application class data sharing (JEP 350). `python -m jobs.archive_classes`
 makes it (part of `make setup`), else the first session does, and again when Java, Spark or a jar has changed:
@@ -57,7 +57,7 @@ def options_of(command: JavaCommand, say: Callable[[str], None] | None = None) -
         if failed(archive) is not None:
             return ()
         if say is not None:
-            say("archiving Spark's classes for faster starts, once: half a minute")
+            say("archiving Spark's classes for faster starts, once (half a minute)")
         with suppress(Failure):
             make(archive)
     return (f"-XX:SharedArchiveFile={archive}", "-Xshare:auto") if archive.is_file() else ()
@@ -76,13 +76,13 @@ def unused(command: JavaCommand) -> str | None:
         return f"because {option} is set"
     archive = archive_of(command)
     if not archive.is_file():
-        return failed(archive) or "which is not made yet"
+        return failed(archive) or "which does not exist yet"
     words = command.words(f"-XX:SharedArchiveFile={archive}", "-Xshare:on")
     asked = subprocess.run([*words[:-1], "-version"], capture_output=True, text=True, check=False)
     if asked.returncode == 0:
         return None
     said = (asked.stdout + asked.stderr).strip().splitlines()
-    return said[-1] if said else f"Java ended with {asked.returncode}"
+    return said[-1] if said else f"Java exited with {asked.returncode}"
 
 
 def failed(archive: Path) -> str | None:
@@ -153,7 +153,7 @@ def _train(made: Path, scratch: Path, words: Sequence[str], output: int | None) 
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return 1, f"not done in {_TRAINING_SECONDS} s"
+        return 1, f"not finished within {_TRAINING_SECONDS} s"
     if made.is_file():
         return done.returncode, None
     said = (done.stdout or "").strip().splitlines() or ["no archive was written"]

@@ -1,4 +1,4 @@
-"""The parser of the command line: its errors are one line that says what is wrong, and what was meant."""
+"""The parser of the command line: its errors are one line that says what is wrong, with a suggestion."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CommandParser(argparse.ArgumentParser):
             if message.endswith(" --lake"):
                 message += ' PATH, or lake = "PATH" in kraftlake.toml'
         warn_line(f"{self.prog}: {message}")
-        warn_line(f"{self.prog} --help shows what it takes")
+        warn_line(f"{self.prog} --help lists the options")
         sys.exit(ExitCode.USAGE)
 
     def parse_known_args(  # type: ignore[override]
@@ -51,7 +51,7 @@ class CommandParser(argparse.ArgumentParser):
             name = word.partition("=")[0]
             is_flag = name.startswith("-") and not name[1:2].isdecimal() and len(name) > 1
             if is_flag and not any(option.startswith(name) for option in options):
-                return f"no option {name}{did_you_mean(name, options)}"
+                return f"unknown option {name}{did_you_mean(name, options)}"
         return None
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -60,7 +60,7 @@ class CommandParser(argparse.ArgumentParser):
         known = [str(choice) for choice in action.choices]
         hint = did_you_mean(str(value), [*known, *self.also_known]) or f": it is one of {', '.join(known)}"
         if isinstance(action.choices, dict):
-            self.error(f"no verb {value}{hint}")
+            self.error(f"unknown verb {value}{hint}")
         raise argparse.ArgumentError(action, f"{value} is unknown{hint}")
 
 

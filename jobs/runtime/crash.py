@@ -1,4 +1,4 @@
-"""What ends a verb from outside: a full disk, a folder that may not be written, storage that is silent."""
+"""External causes that end a verb: a full disk, an unwritable folder, storage that does not answer."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _judged(error: BaseException, where: str) -> Failure | None:
             "out of memory: give it more memory, then run the same command again", ExitCode.TRY_AGAIN
         )
     if _NO_JVM.search(text):
-        return Failure("Java ended before Spark could start: its output above says why", ExitCode.ENVIRONMENT)
+        return Failure("Java exited before Spark could start: see its output above", ExitCode.ENVIRONMENT)
     if isinstance(error, ConnectionError | TimeoutError) or _STORAGE.search(text):
         said = one_line(error)[:200]
         return Failure(f"storage did not answer: {said}: run the same command again", ExitCode.TRY_AGAIN)

@@ -1,4 +1,4 @@
-"""How old the evidence of an answer is, and whether it still speaks of now."""
+"""How old the evidence of an answer is, and whether it is still current."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from jobs.runtime.finding_text import when
 
-_SINCE = "Elections, commits, truncations and changes of the voters since then are not in it."
+_SINCE = "Elections, commits, truncations and voter changes since then are not covered."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class EvidenceAge:
     def sentence(self) -> str:
         """How old the evidence is, and what may have changed since."""
         if self.as_of is None:
-            return "Nothing shows when the captures were taken: state it (capture.json or --captured-at)."
+            return "It is not known when the captures were taken: state it (capture.json or --captured-at)."
         if self.as_of > self.now:
             return (
                 f"The evidence ends at {when(self.as_of)}, after the reference time {when(self.now)}: "

@@ -1,4 +1,4 @@
-"""Settings and flags that name expectations, checked before Spark starts."""
+"""Settings and flags that refer to expectations, checked before Spark starts."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def check_expectations(settings: Settings, failing: str | None = None) -> None:
         raise Failure(f"{settings.file}: {error}") from None
     names = [f"{suite.table.name}.{e.name}" for suite in chosen for e in suite.expectations]
     if failing is not None and failing not in names:
-        hint = did_you_mean(failing, names) or "; names are like captures.log_is_gapless"
+        hint = did_you_mean(failing, names) or "; a name is like captures.log_is_gapless"
         raise Failure(f"there is no expectation {failing}{hint}")

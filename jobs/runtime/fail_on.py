@@ -1,4 +1,4 @@
-"""Whether what is wrong with clusters makes a job fail: open findings, unmet expectations.
+"""Whether open findings and unmet expectations make a job fail.
 
 Read from the tables by delta-rs, without Spark, so that a run without new captures can decide it, too.
 """
@@ -23,10 +23,10 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
         "--fail-on",
         choices=("new", "open", "never"),
         default="new",
-        help="what makes the exit code 1: new: error findings that no run has reported yet, even if they are "
-        "resolved by now, and expectations of severity error that this validation finds unmet (the default); "
-        "open: all open error findings, and unmet expectations whether this run validates or not; never: "
-        "neither",
+        help="what makes the exit code 1: new (the default): error findings that no run has reported yet, "
+        "even if they are resolved by now, and expectations of severity error that fail in this "
+        "validation; open: all open error findings and unmet expectations, whether this run validates "
+        "or not; never: neither",
     )
 
 

@@ -76,13 +76,13 @@ def recovery_lines(row: Mapping[str, Any], is_old: bool) -> Iterator[str]:
         yield f"  {who}{kind}: {claim}, {log}{_captured(candidate)}"
         if candidate["voters_in_force"]:
             status = f", {candidate['voters_status']}" if candidate["voters_status"] else ""
-            yield from wrapped(f"puts in force {candidate['voters_in_force']}{status}")
+            yield from wrapped(f"voter set in force: {candidate['voters_in_force']}{status}")
         if candidate["loses"]:
             yield from wrapped(f"would lose {candidate['loses']}")
         if candidate["keeps"]:
-            yield from wrapped(f"holds beyond what is proven: {candidate['keeps']}")
+            yield from wrapped(f"holds, beyond what is proven: {candidate['keeps']}")
     if row["highest_epoch"] is not None:
-        yield f"  highest epoch seen anywhere: {row['highest_epoch']}"
+        yield f"  highest epoch seen: {row['highest_epoch']}"
 
 
 def _captured(candidate: Mapping[str, Any]) -> str:
@@ -90,7 +90,7 @@ def _captured(candidate: Mapping[str, Any]) -> str:
     if candidate["captured_at"] is not None:
         return f", captured {when(candidate['captured_at'])}"
     if candidate["captured_from"] is None:
-        return ", captured at no known time"
+        return ", captured at an unknown time"
     return f", captured {when(candidate['captured_from'])} ({candidate['time_source']}) or later"
 
 

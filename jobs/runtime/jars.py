@@ -148,7 +148,7 @@ def _fetch(jar: Jar, place: Path, scratch: Path, settings: Mapping[str, str]) ->
             continue
         if _moved(part, jar, place):
             return None
-        problem = f"{host}: {jar.name} is not as pinned"
+        problem = f"{host}: {jar.name} does not match the pinned checksum"
     return problem
 
 
@@ -177,7 +177,7 @@ def _resolve(place: Path, scratch: Path, settings: Mapping[str, str], problem: s
     for jar in lacking(place):
         resolved = scratch / "jars" / f"{jar.group}_{jar.name}"
         if not (resolved.is_file() and _moved(resolved, jar, place)):
-            why = problem or f"Spark's resolver: no {jar.name} as pinned"
+            why = problem or f"Spark's resolver: no {jar.name} that matches the pinned checksum"
             raise _no_jars(place, why, resolver.stdout.splitlines())
 
 
@@ -223,7 +223,7 @@ def _resolved_by_spark(
 def _no_jars(place: Path, why: str, details: Sequence[str] = ()) -> Failure:
     names = ", ".join(jar.name for jar in lacking(place))
     return Failure(
-        f"no jars for Delta ({why}): without a network, set {VARIABLE} to a folder that holds {names}",
+        f"no jars for Delta ({why}): without a network, set {VARIABLE} to a folder that contains {names}",
         ExitCode.ENVIRONMENT,
         details,
     )

@@ -1,4 +1,4 @@
-"""The Java that Spark will start, judged before it does: PySpark's own errors are pages."""
+"""The Java that Spark will start, checked first: PySpark's own errors fill pages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def java_of(environ: Mapping[str, str] = os.environ) -> Path:
     java = _java(environ)
     version = _version(java)
     if version is None:
-        raise _wrong(f"{java} does not run")
+        raise _wrong(f"{java} cannot be run")
     if version < LEAST:
         raise _wrong(f"{java} is Java {version}")
     return java
@@ -55,7 +55,7 @@ def _java(environ: Mapping[str, str]) -> Path:
         return java
     found = shutil.which("java", path=environ.get("PATH"))
     if found is None:
-        raise _wrong("there is no Java")
+        raise _wrong("Java was not found")
     return Path(found)
 
 

@@ -1,6 +1,6 @@
-"""The clusters of a lake that --cluster names: by id, or by the name that the lake keeps.
+"""The clusters of a lake selected by --cluster: by id, or by the name in the lake.
 
-A cluster id that names several lives stands for all of them; where one is asked for, for the newest.
+A cluster id with several lives means all of them; where one is needed, the newest.
 """
 
 from __future__ import annotations

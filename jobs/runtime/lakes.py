@@ -40,7 +40,7 @@ def must_be_whole(path: Location) -> SeenLake | None:
 
 
 def damage_of(path: Location, open_files: bool = False) -> str | None:
-    """The first loss of files in a lake, and how to learn more; None if they are sound, or it is no lake.
+    """The first loss of files in a lake, and how to learn more; None if they are sound, or it is not a lake.
 
     open_files: also read the footer of each data file.
     """

@@ -49,8 +49,9 @@ class Holder:
 
     def __str__(self) -> str:
         return (
-            f"run {self.run_id} ({self.job}) on {self.host} writes since {self.since:%Y-%m-%d %H:%M:%SZ}, "
-            f"its lease lasts until {self.until:%Y-%m-%d %H:%M:%SZ} unless renewed"
+            f"run {self.run_id} ({self.job}) on {self.host} has been writing since "
+            f"{self.since:%Y-%m-%d %H:%M:%SZ}; its lease lasts until {self.until:%Y-%m-%d %H:%M:%SZ} "
+            f"unless renewed"
         )
 
 
@@ -71,8 +72,8 @@ class Lease:
         until = self._lease["until"]
         if now() >= until:
             raise Failure(
-                f"the lease of run {self._record.run_id} ran out at {until:%H:%M:%SZ} before it could be "
-                "renewed (the machine slept, or storage did not answer): run again",
+                f"the lease of run {self._record.run_id} expired at {until:%H:%M:%SZ} before it could be "
+                f"renewed (the machine slept, or storage did not answer): run again",
                 ExitCode.LAKE_BUSY,
             )
 
@@ -193,7 +194,9 @@ def await_free(lake: Location, give_up: float, say: Callable[[str], None]) -> Le
         if holder is None:
             return last
         if time.monotonic() >= give_up:
-            raise Failure(f"the lake {lake} is busy: {holder}; --wait SECONDS waits", ExitCode.LAKE_BUSY)
+            raise Failure(
+                f"the lake {lake} is busy: {holder}; --wait SECONDS waits for it", ExitCode.LAKE_BUSY
+            )
         if holder.run_id != reported:
             say(f"waiting: {holder}")
             reported = holder.run_id
@@ -204,8 +207,8 @@ def await_free(lake: Location, give_up: float, say: Callable[[str], None]) -> Le
 def lost_lease(lake: Location, run_id: str) -> str:
     """Why a run that was fenced ends."""
     return (
-        f"the lease of run {run_id} on {lake} ran out (the machine slept, or storage did not answer) and was "
-        "taken over by another run, which undoes or completes what this one left half done: run again"
+        f"the lease of run {run_id} on {lake} expired (the machine slept, or storage did not answer) and "
+        f"another run took over, which undoes or completes what this one left unfinished: run again"
     )
 
 

@@ -1,4 +1,4 @@
-"""Paths given to a verb that are of this machine, as all are but lakes and captures to read."""
+"""Local paths given to a verb: all paths except lakes and captures to read."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from transforms.lake.storage.location import is_url, shown
 def local_path(word: str) -> Path:
     """A path. Raises Failure for a URL, which would name a folder of the current one."""
     if is_url(word):
-        raise Failure(f"{shown(word)} is a URL: name a file or folder of this machine")
+        raise Failure(f"{shown(word)} is a URL: give a file or folder on this machine")
     return Path(word)

@@ -126,7 +126,7 @@ def _check(file: Path, content: Mapping[str, Any]) -> None:
     known = (*NAMED, SHOWN_CONFIGS, *TABLES)
     for name in content:
         if name not in known:
-            raise Failure(f"{file}: unknown setting {name}; known are {', '.join(known)}")
+            raise Failure(f"{file}: unknown setting {name}; known settings: {', '.join(known)}")
     _check_shown(file, content.get(SHOWN_CONFIGS, []))
     for name in TABLES:
         if not isinstance(content.get(name, {}), dict):
@@ -140,21 +140,21 @@ def _check(file: Path, content: Mapping[str, Any]) -> None:
             )
         paths = facts.get("paths", [])
         if not all(isinstance(value, str) for key, value in facts.items() if key != "paths"):
-            raise Failure(f"{file}: all but the paths of cluster {name} must be strings")
+            raise Failure(f"{file}: all settings of cluster {name} except paths must be strings")
         if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
             raise Failure(f"{file}: paths of cluster {name} must be a list of paths")
         if "/" in facts["id"]:
             raise Failure(f"{file}: id of cluster {name} contains a slash")
         if facts["id"] in ids:
-            raise Failure(f"{file}: {name} and {ids[facts['id']]} name the same cluster")
+            raise Failure(f"{file}: {name} and {ids[facts['id']]} have the same id")
         ids[facts["id"]] = name
     for name, value in content.get("spark", {}).items():
         if not isinstance(value, str):
-            raise Failure(f'{file}: [spark] takes strings with quoted names: "spark.{name}" = "..."')
+            raise Failure(f'{file}: [spark] takes strings under quoted names: "spark.{name}" = "..."')
 
 
 def _check_shown(file: Path, names: Any) -> None:
-    """Raises Failure for what is no list of names, and for passwords."""
+    """Raises Failure for what is not a list of names, and for passwords."""
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise Failure(f'{file}: {SHOWN_CONFIGS} must be a list of names: ["my.plugin.interval.ms"]')
     if not names:

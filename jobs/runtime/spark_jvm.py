@@ -1,4 +1,4 @@
-"""Spark's JVM in local mode, started directly: PySpark's way there is three shells and another JVM.
+"""Spark's JVM in local mode, started directly: PySpark would start three shells and another JVM for it.
 
 Nothing but jars is on its class path, or it could not use the class archive (jobs.runtime.class_archive).
 """
@@ -149,7 +149,7 @@ class StartingJvm:
         sys.stdout.flush()
         self._process = subprocess.Popen(
             words,
-            # It ends when this pipe does. What Java prints is no result.
+            # It ends when this pipe does. What Java prints is not a result.
             stdin=subprocess.PIPE,
             stdout=2,
             env=os.environ | variables,
@@ -171,7 +171,7 @@ class StartingJvm:
         while not self._told.is_file():
             if self._process.poll() is not None:
                 raise Failure(
-                    "Java ended before Spark could start: its output above says why", ExitCode.ENVIRONMENT
+                    "Java exited before Spark could start: see its output above", ExitCode.ENVIRONMENT
                 )
             time.sleep(_POLL_SECONDS)
         told = self._told.read_bytes()

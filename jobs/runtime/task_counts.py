@@ -1,4 +1,4 @@
-"""How far Spark's tasks are while they run: their accumulators speak only when a task has ended."""
+"""Progress of Spark's tasks while they run: their accumulators are updated only when a task has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moments that SQL asks the functions NAME_at and NAME_as_of for, and that no captured log reaches.
+"""Moments passed to the SQL functions NAME_at and NAME_as_of that no captured log reaches.
 
 The functions then have no row, or that of the end of the log: correct, and easily taken for an answer.
 """
@@ -45,12 +45,13 @@ def _sentence(lake: Location, cluster: str, moment: Moment) -> str | None:
             if source.offset_at(moment.time) < 0:
                 first = iso(source.append_before(1))
                 return (
-                    f"{iso(moment.time)} is before the history of {cluster}, which reaches from {first} to "
+                    f"{iso(moment.time)} is before the history of {cluster}, which covers {first} to "
                     f"{iso(newest)}"
                 )
             if newest is not None and moment.time > newest:
-                later = f"{iso(moment.time)} is after the newest record of {cluster}, of {iso(newest)}"
-                return f"{later}: what happened since then is not known"
+                beyond = f"is after the newest record of {cluster}, which is of {iso(newest)}"
+                later = f"{iso(moment.time)} {beyond}"
+                return f"{later}: what happened after that is not known"
     except (OutOfReachError, Failure) as error:
         return str(error)
     return None

@@ -102,7 +102,8 @@ class LakeSource:
         for transaction in rows_with(self._lake, METADATA_TRANSACTIONS, cluster_id=[self._id]):
             if transaction["begun_offset"] <= wanted < (transaction["ended_offset"] or wanted + 1):
                 self._note(
-                    f"offset {wanted} is inside a metadata transaction; its changes are visible at its end"
+                    f"offset {wanted} is inside a metadata transaction, whose changes become visible at "
+                    f"its end"
                 )
         return image
 
@@ -118,7 +119,9 @@ class LakeSource:
     def step_at(self, offset: int) -> Step | None:
         """The step that holds the offset; None before a log that begins at 0. Raises OutOfReachError."""
         if offset > self.last_offset:
-            raise OutOfReachError(f"offset {offset} is beyond the log, which ends with {self.last_offset}")
+            raise OutOfReachError(
+                f"offset {offset} is beyond the end of the log; its last offset is {self.last_offset}"
+            )
         if offset < 0 and self._steps[0].first_offset == 0:
             return None
         for step in self._steps:
@@ -128,7 +131,8 @@ class LakeSource:
         above = min(s.first_offset for s in self._steps if s.first_offset > offset)
         known = f"after offset {above}" if below is None else f"after offset {below} and after offset {above}"
         raise OutOfReachError(
-            f"undecided: no capture in the lake has offset {offset}; the nearest known state is that {known}"
+            f"undecided: no capture in the lake has offset {offset}; the nearest known state is the one "
+            f"{known}"
         )
 
     def commit_status(self, offset: int) -> str | None:
@@ -141,7 +145,7 @@ class LakeSource:
         if offset is None:
             if self._steps[0].first_offset > 0:
                 raise OutOfReachError(
-                    "undecided: that time is before the oldest known state, which is that after offset "
+                    "undecided: that time is before the oldest known state, which is the one after offset "
                     f"{self._steps[0].first_offset}"
                 )
             return -1

@@ -76,8 +76,8 @@ def image_at(source: MetadataSource, moment: Moment, newest: int) -> Image:
                 f"{iso(moment.time)} is before this history, which {_reach(source, newest)}"
             )
         if moment.time > newest:
-            later = f"{iso(moment.time)} is after the newest record, of {iso(newest)}"
-            warn_line(f"warning: {later}: what happened since then is not known")
+            later = f"{iso(moment.time)} is after the newest record, which is of {iso(newest)}"
+            warn_line(f"warning: {later}: what happened after that is not known")
         return source.image_at(offset)
     except OutOfReachError as error:
         reach = "" if moment.time is None else f"; this history {_reach(source, newest)}"
@@ -87,7 +87,7 @@ def image_at(source: MetadataSource, moment: Moment, newest: int) -> Image:
 def _reach(source: MetadataSource, newest: int) -> str:
     offset, time = source.oldest_known
     first = f"offset {offset}" if time is None else iso(time)
-    return f"reaches from {first} to {iso(newest)}"
+    return f"covers {first} to {iso(newest)}"
 
 
 def iso(timestamp: int | None) -> str:

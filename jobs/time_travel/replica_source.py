@@ -77,7 +77,7 @@ def open_replica(path: Path, allowed: Set[str] = NONE_ALLOWED) -> CapturedReplic
     except OSError as error:
         raise Failure(f"{path}: {error.strerror or error}") from None
     if replica.is_empty:
-        why = "; ".join(replica.notes[:_MAX_LISTED]) or "no batch and no checkpoint"
+        why = "; ".join(replica.notes[:_MAX_LISTED]) or "neither a batch nor a checkpoint"
         raise Failure(f"nothing readable in {path}: {why}", ExitCode.NOTHING_READABLE)
     return replica
 

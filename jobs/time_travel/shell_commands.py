@@ -260,7 +260,7 @@ COMMANDS: Mapping[str, Command] = {
     "at": Command(
         at,
         "at [MOMENT]",
-        "Show or set the moment at which all other commands read the metadata.",
+        "Show or set the moment as of which all other commands read the metadata.",
         (0, 1),
         notes=(f"A moment is {FORMS}.",),
     ),
@@ -277,7 +277,7 @@ COMMANDS: Mapping[str, Command] = {
         "Show the changes under the paths, up to the current moment.",
         (0, None),
         True,
-        (_GLOBS, "A path that no longer exists, or does not exist yet, can be named, too."),
+        (_GLOBS, "The path may be one that no longer exists, or does not exist yet."),
     ),
     "ls": Command(ls, "ls [PATH...]", "List metadata nodes.", (0, None), True, (_GLOBS,)),
     "man": Command(man, "man COMMAND", "Show the help text for a command.", (1, 1)),
@@ -290,7 +290,7 @@ COMMANDS: Mapping[str, Command] = {
         "voters",
         "Show the voter sets of the metadata quorum; a star marks the one in force.",
         (0, 0),
-        notes=("Whether a set is committed can only be proved by several replicas: see kraftlake run.",),
+        notes=("Only several replicas can prove whether a set is committed: see kraftlake run.",),
     ),
 }
 

@@ -19,7 +19,7 @@ def voter_lines(sets: list[SourcedVoterSet], position: int) -> Iterator[str]:
     sets = [one for one in sets if not one.is_reported]
     in_force = max((one.offset for one in sets if one.offset <= position), default=None)
     if in_force is None:
-        yield f"undecided: who could vote at offset {position} is not in the captures; known from later on:"
+        yield f"undecided: the captures do not show who could vote at offset {position}; known later:"
     before: SourcedVoterSet | None = None
     for one in sets:
         star = "*" if one.offset == in_force else " "

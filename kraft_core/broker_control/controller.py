@@ -134,7 +134,7 @@ class BrokerControl:
     ) -> BrokerAnswer:
         """BrokerHeartbeat; has_leaderships: whether it leads a partition. Raises BrokerRefusedError.
 
-        After its records are appended, a reply in_controlled_shutdown is told to `shutting_down`.
+        After its records are appended, pass a reply in_controlled_shutdown to `shutting_down`.
         """
         broker_id = request.broker_id
         self.sessions.contact(broker_id, request.broker_epoch, now)

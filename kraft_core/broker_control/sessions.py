@@ -29,7 +29,7 @@ class ControlState(Enum):
 
 @dataclass(slots=True)
 class Heartbeat:
-    """Of one broker. metadata_offset: as its last heartbeat told. controlled_shutdown_offset: end of what
+    """Of one broker. metadata_offset: from its last heartbeat. controlled_shutdown_offset: end of what
     others must have replayed before it goes, NO_OFFSET where it does not shut down.
     """
 

@@ -145,7 +145,7 @@ class _MessageArrays:
         return pa.Array.from_buffers(node.type, rows, buffers, -1 if node.nullable else 0, children=children)
 
     def _judge(self, name: Node, held: Node) -> None:
-        """Copies the texts that are no secrets; marks the rows of the others as redacted.
+        """Copies the texts that are not secrets; marks the rows of the others as redacted.
 
         The bytes of those that their name makes secret are never read.
         """

@@ -146,7 +146,7 @@ class _Decoder:
             yield batch.slice(done)
 
     def _left_records(self, chunk: Chunk) -> Iterator[tuple[int, Record]]:
-        """The records of the batches left out, each with the row that it stands before."""
+        """The records of the batches left out, each with the row that follows it."""
         buf = self._window.buf
         for address, row in chunk.left.tolist():
             for record in read_batch(buf, read_header(buf, address - self._window.address)):

@@ -156,7 +156,7 @@ def _is_shown(field: Field, version: int, values: Any) -> Any:
 
 
 def _value(field: Field, version: int, values: Any) -> tuple[str, Any, str]:
-    """What stands before each value, its text, what stands behind it.
+    """The text before each value, the value, the text after it.
 
     A value that may be null has its quotes or brackets in its text.
     """
@@ -218,7 +218,7 @@ def _escaped(values: Any) -> Any:
 
 
 def _needs_escape(values: Any) -> bool:
-    """Whether any byte of the texts is one that JSON escapes; such bytes are no parts of others in UTF-8."""
+    """Whether any byte of the texts is one that JSON escapes; such bytes are not parts of others in UTF-8."""
     _, offsets, content = values.buffers()
     if content is None:
         return False

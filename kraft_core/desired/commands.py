@@ -142,7 +142,7 @@ class Commands:
             if value.is_secret or value.text is None:
                 self.left_out.append(f"{subject}: config {name}: its value may be a secret")
             elif not _CONFIG_NAME.fullmatch(name):
-                self.left_out.append(f"{subject}: config {name}: kafka-configs takes no such name")
+                self.left_out.append(f"{subject}: config {name}: kafka-configs does not accept this name")
             else:
                 shown[name] = value.text
         return shown
@@ -218,14 +218,14 @@ def _principal(text: str) -> str:
     """SecurityUtils.parseKafkaPrincipal: a type, a colon and a name."""
     kind, colon, name = text.partition(":")
     if not (kind and colon and name):
-        raise NotExpressibleError(f"{text!r} is no principal such as User:alice")
+        raise NotExpressibleError(f"{text!r} is not a principal such as User:alice")
     return _trimmed(text)
 
 
 def _trimmed(text: str) -> str:
     """The text, which Kafka's tools trim as String.trim does."""
     if not text or text[0] <= " " or text[-1] <= " ":
-        raise NotExpressibleError("Kafka's tools trim names, and take no empty one")
+        raise NotExpressibleError("Kafka's tools trim names, and accept no empty one")
     return text
 
 

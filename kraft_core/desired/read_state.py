@@ -66,7 +66,7 @@ def _add(state: DesiredState, document: YamlNode, allowed: Set[str]) -> None:
     for name, add in sections.items():
         if fields.has(name):
             if name in state.authority.sections:
-                raise document.error(f"{name} are already stated, and a section is complete")
+                raise document.error(f"{name} are already given, and a section is complete")
             state.authority.sections.add(name)
             found = fields.take(name)
             if found is not None:
@@ -77,7 +77,7 @@ def _add(state: DesiredState, document: YamlNode, allowed: Set[str]) -> None:
 def _add_feature_levels(state: DesiredState, node: YamlNode) -> None:
     for name, level in mapping_of(node, FEATURES).items():
         if name in state.features:
-            raise level.error(f"feature {name} is stated twice")
+            raise level.error(f"feature {name} is given twice")
         state.features[name] = number_of(level, name)
 
 
@@ -116,7 +116,7 @@ def _add_configs(state: DesiredState, node: YamlNode, allowed: Set[str]) -> None
             raise each.error(f"configs of a topic belong to {TOPICS}")
         resource = (kind, fields.text("resource_name", ""))
         if resource in state.configs:
-            raise each.error(f"configs of {kind} {resource[1]} are stated twice")
+            raise each.error(f"configs of {kind} {resource[1]} are given twice")
         state.configs[resource] = configs_of(fields.mapping("configs"), allowed)
         fields.done()
 
@@ -142,7 +142,7 @@ def _add_users(state: DesiredState, node: YamlNode) -> None:
         for mechanism, iterations in fields.mapping("mechanisms").items():
             _known(iterations, mechanism, names.SCRAM_MECHANISMS.values())
             if (name, mechanism) in state.users:
-                raise iterations.error(f"{mechanism} of user {name} is stated twice")
+                raise iterations.error(f"{mechanism} of user {name} is given twice")
             stated = None if iterations.content is None else number_of(iterations, mechanism)
             state.users[name, mechanism] = stated
         fields.done()
@@ -153,7 +153,7 @@ def _add_quotas(state: DesiredState, node: YamlNode) -> None:
         fields = Fields(each, "quotas of an entity")
         entity = _entity(fields)
         if entity in state.quotas:
-            raise each.error("the quotas of this entity are stated twice")
+            raise each.error("the quotas of this entity are given twice")
         given = fields.mapping("quotas")
         state.quotas[entity] = {key: decimal_of(given[key], key) for key in sorted(given)}
         fields.done()

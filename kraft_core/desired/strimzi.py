@@ -70,7 +70,7 @@ def add(state: DesiredState, resource: YamlNode, allowed: Set[str], others: list
 def add_topic(state: DesiredState, node: YamlNode, topic: TopicState) -> None:
     """Raises InvalidFileError for a topic that is already there."""
     if topic.name in state.topics:
-        raise node.error(f"topic {topic.name} is stated twice")
+        raise node.error(f"topic {topic.name} is given twice")
     state.topics[topic.name] = topic
 
 
@@ -99,7 +99,7 @@ def _add_user(state: DesiredState, resource: YamlNode, name: str, spec: YamlNode
     kind = text_of(authentication["type"], "type") if "type" in authentication else None
     user = f"CN={name}" if kind in ("tls", "tls-external") else name
     if f"User:{user}" in state.authority.principals:
-        raise resource.error(f"KafkaUser {name} is stated twice")
+        raise resource.error(f"KafkaUser {name} is given twice")
     state.authority.principals.add(f"User:{user}")
     state.authority.credentials.add((name, _SCRAM))
     if kind == "scram-sha-512":

@@ -99,7 +99,7 @@ class _Tree:
             name = cast(str, key.value)
             if name in found:
                 raise InvalidFileError(
-                    f"line {line}: {name!r} is there twice, first in line {found[name].line}"
+                    f"line {line}: {name!r} is a duplicate; it is first in line {found[name].line}"
                 )
             found[name] = self.of(value)
         return found

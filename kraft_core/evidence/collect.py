@@ -80,7 +80,7 @@ def collect_lives(
 ) -> list[CollectedCluster]:
     """The facts of each cluster, by cluster id, of several lives the newest last.
 
-    What was followed is left out: it is no replica's log, and says nothing about one.
+    What was followed is left out: it is not a replica's log, and says nothing about one.
 
     captured_at_ms: when all were copied, if known. cluster_id, node_id: of directories that contain none.
     given: the cluster id of a path, whatever it contains. What cannot be read raises nothing: its capture is

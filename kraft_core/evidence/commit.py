@@ -1,10 +1,10 @@
-"""The commit status of what captured logs hold: committed, truncated, uncommitted or undecided.
+"""The commit status of captured batches: committed, truncated, uncommitted or undecided.
 
 Captures of two histories (lineage.contested_epochs) prove nothing truncated and nothing uncommitted.
 
-committed: a proof of its epoch, or of a later one on its line, reaches above it. truncated: see
+committed: a proof of its epoch, or of a later one on its line, covers it. truncated: see
 truncation.py. uncommitted: so many voters lacked it in their newest captures, taken after its append, that
-the others are no majority; it may still commit after as_of. Everything else is undecided.
+the others are not a majority; it may still commit after as_of. Everything else is undecided.
 """
 
 from __future__ import annotations
@@ -111,7 +111,9 @@ class CommitStatus:
         if line is not None and line.contested:
             return _contested(line)
         if line is not None and line.start is not None and base_offset < line.start:
-            return CommitVerdict("undecided", f"the captured epoch begins above it, at {line.start}", None)
+            return CommitVerdict(
+                "undecided", f"the captured part of the epoch begins above it, at {line.start}", None
+            )
         prefix = self.prefixes.get(leader_epoch)
         proof = prefix.proof_of(end_offset) if prefix else None
         if proof is not None:
@@ -120,7 +122,7 @@ class CommitStatus:
         if truncation is not None and truncation.offset <= base_offset:
             return _truncated(truncation)
         if line is None or not line.covers(base_offset):
-            return CommitVerdict("undecided", "no captured log holds it", None)
+            return CommitVerdict("undecided", "no captured log contains it", None)
         return self._open_verdict(line, base_offset, end_offset)
 
     def ranges(self, line: EpochLine) -> list[tuple[int, int, CommitVerdict]]:
@@ -172,10 +174,10 @@ class CommitStatus:
             return CommitVerdict("undecided", words, line.newest_capture_at)
         voters = self.in_force.voters_at(line.leader_epoch, end - 1)
         if voters is None:
-            words = "its voter set is unknown, and no other proof reaches it"
+            words = "its voter set is unknown, and no other proof covers it"
             return CommitVerdict("undecided", words, line.newest_capture_at)
         if voters.source == "static" and self._is_reconfigured:
-            words = f"other voters than {voters.words} are configured, and no other proof reaches it"
+            words = f"other voters than {voters.words} are configured, and no other proof covers it"
             return CommitVerdict("undecided", words, line.newest_capture_at)
         nth = bisect_left(line.appended_by, end, key=lambda entry: entry[0])
         appended_by = line.appended_by[nth][1]
@@ -195,7 +197,7 @@ class CommitStatus:
                 or self._leader_stayed(voters, line, end, as_of)
             )
             if no_next_set:
-                words = f"{known}; the others ({labels(left) or 'none'}) are no majority"
+                words = f"{known}; the others ({labels(left) or 'none'}) are not a majority"
                 return CommitVerdict("uncommitted", words, as_of)
             words = f"{known}; {labels(left)} are a majority of a next set that may not have been captured"
             return CommitVerdict("undecided", words, line.newest_capture_at)

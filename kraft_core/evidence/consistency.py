@@ -1,4 +1,4 @@
-"""Which captures have a quorum-state that is older than their log, or a log older than what others had heard.
+"""Which captures have a quorum-state older than their log, or a log older than what other captures show.
 
 A replica writes the epoch to quorum-state before it grants a vote or appends a batch in it (KIP-595). So a
 quorum-state was copied before the log if the log holds a higher epoch, or if the replica had granted its vote

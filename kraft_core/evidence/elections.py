@@ -1,7 +1,7 @@
 """Who won which epoch, by its LEADER_CHANGE record, and whether that election was lawful.
 
-KIP-595: a leader's first batch in its epoch begins with LEADER_CHANGE, which names the leader, the voters it
-knew and those whose grants were counted. Both must agree with the voter set in force just below the record;
+KIP-595: a leader's first batch in its epoch begins with LEADER_CHANGE, which contains the leader, its voters
+and those whose votes were counted. Both must agree with the voter set in force just below the record;
 a leader elected by an older set (the stale voter set of Kafka 3.9 and later) shows here.
 """
 
@@ -29,7 +29,7 @@ class Election:
 
     @property
     def voter_set(self) -> VoterSet:
-        """The voters as a set without directory ids: what a static configuration knows of them."""
+        """The voters as a set without directory ids, as in a static configuration."""
         return VoterSet.of(Voter(ReplicaKey(voter_id)) for voter_id in self.voters)
 
 

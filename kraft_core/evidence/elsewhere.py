@@ -1,8 +1,8 @@
-"""What a life of a cluster id must know of the others: which of its nodes are captured there, too.
+"""What a life of a cluster id needs from the others: which of its nodes were captured there, too.
 
-Which life such a capture belongs to is not known where nothing connects it. A disk that was wiped, before or
-after the captures of this life, may have forgotten what its voter had stored: so nothing is concluded from
-a voter that may be it. Only captures that were taken before this life began say nothing about it.
+If nothing connects such a capture, its life is not known. A disk that was wiped, before or after the captures
+of this life, may have lost what its voter had stored: so nothing is concluded from a voter that may be on it.
+Only captures that were taken before this life began are irrelevant to it.
 """
 
 from __future__ import annotations

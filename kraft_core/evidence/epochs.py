@@ -1,4 +1,4 @@
-"""The leader epochs that captures show: by LEADER_CHANGE records, else by whatever names the epoch.
+"""The leader epochs that captures show: by LEADER_CHANGE records, else by any other sign of the epoch.
 
 Every epoch of a batch, a snapshot, an entry of leader-epoch-checkpoint or a quorum-state with a leader had a
 leader. Only the LEADER_CHANGE has its exact start; an entry of leader-epoch-checkpoint may lie above it, for

@@ -1,9 +1,9 @@
-"""The facts of one cluster: what its captures hold, as far as conclusions need it.
+"""The facts of one cluster: the content of its captures, as far as conclusions need it.
 
 A capture is one copy of one replica's metadata log directory. Batches come as epoch ranges: by Raft's
-log matching (KIP-595) an offset and an epoch name one batch with one history, so the bounds of a range stand
-for its batches. Times are ms since the epoch. Of two offsets first_ is inclusive,
-end_ exclusive. A directory id is Kafka's text of the uuid; the zero uuid stands for an unknown directory.
+log matching (KIP-595) an offset and an epoch identify one batch with one history, so the bounds of a range
+represent its batches. Times are ms since the epoch. Of two offsets first_ is inclusive,
+end_ exclusive. A directory id is Kafka's text of the uuid; the zero uuid means an unknown directory.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class EpochRange:
     """A maximal range of offsets of one epoch in one captured log, without a gap.
 
     digest: of its batches' (base_offset, leader_epoch, crc, size_bytes); equal batches give equal digests.
-    first_appended_at, last_appended_at: of its first and last batch, by the leader's clock.
-    first_batch_end: of the epoch; None unless the range begins with the LEADER_CHANGE batch.
-    first_data_end, first_data_appended_at: of the epoch's first batch that is no control batch; None if the
-    range has none, or does not begin with the LEADER_CHANGE batch.
+    first_appended_at, last_appended_at: of its first and last batch, by the leader's clock. first_batch_end:
+    of the epoch; None unless the range begins with the LEADER_CHANGE batch. first_data_end,
+    first_data_appended_at: of the epoch's first batch that is not a control batch; None if the range has
+    none, or does not begin with the LEADER_CHANGE batch.
     """
 
     leader_epoch: int
@@ -96,7 +96,7 @@ class Capture:
 
     @property
     def is_followed(self) -> bool:
-        """Whether it is no replica's log, but what leaders sent as committed."""
+        """Whether it is not a replica's log, but what leaders sent as committed."""
         return self.node_id == FOLLOWED_NODE_ID
 
     @property
@@ -165,7 +165,7 @@ class Capture:
         if self.led_epoch is not None and epoch is not None and max(epoch, last_epoch) < self.led_epoch:
             return f"another node's quorum-state, captured before, says that it led epoch {self.led_epoch}"
         if self.segments_end < (self.wrote_end or 0):
-            return f"another log holds what it wrote in epoch {epoch} before, up to {self.wrote_end}"
+            return f"another log contains what it wrote in epoch {epoch} before, up to {self.wrote_end}"
         return None
 
     @property
@@ -188,7 +188,7 @@ def copied_between(
     A source that says when the directory was copied gives both bounds, unless the copy holds something that
     is newer by more than CLOCK_SKEW_MS: then that time is wrong. Else the newest timestamp inside it is the
     lower bound (by the leader's clock; of a checkpoint's header by its writer's), and there is no upper one:
-    the time of reading is no property of the capture.
+    the time of reading is not a property of the capture.
     """
     newest = max(
         [*(epoch_range.last_appended_at for epoch_range in epoch_ranges), *header_timestamps], default=None
@@ -285,7 +285,7 @@ class CapturedElsewhere:
         """What it means for a verdict, and what to do."""
         return (
             f"node {self.node_id} was captured in {self.cluster_id}, another history of the cluster id, "
-            "after this one began, or nothing states when: if that is another cluster, give its captures an "
+            "after this one began, or at an unknown time: if that is another cluster, give its captures an "
             "id of their own (--cluster-id PATH=ID)"
         )
 

@@ -1,9 +1,9 @@
 """What each replica is known to have stored, and what its captures lack.
 
-Followers append what the leader sends and truncate only what a later leader overrules, so a replica had
-stored by the time of a capture what the capture holds of an epoch. Whether it stored it while in that epoch
+Followers append what the leader sends and truncate only what a later leader replaces, so a replica had stored
+by the time of a capture what the capture has of an epoch. Whether it stored it while in that epoch
 is another question (Raft, figure 8): only then did it count for that epoch's leader. quorum-state answers it,
-for no batch of an epoch reaches a replica before the epoch does.
+because no batch of an epoch reaches a replica before the epoch does.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Holdings:
         return voter.key.directory_id is None and any(voter.matches(replica) for replica in self.copied)
 
     def replicas_of(self, voter: Voter) -> list[ReplicaKey]:
-        """The captured replicas that a voter stands for: several where it has no directory id."""
+        """The captured replicas that match a voter: several if it has no directory id."""
         return [replica for replica in self.captures if voter.matches(replica)]
 
 
@@ -168,7 +168,7 @@ def _order(replica: ReplicaKey) -> tuple[int, str]:
 def lacks(capture: Capture, leader_epoch: int, first_offset: int) -> bool:
     """Whether a captured log had nothing of an epoch's batches from an offset on.
 
-    It ended at or below the offset, or another epoch's batch stands there. A log whose prefix is deleted, or
+    It ended at or below the offset, or has another epoch's batch there. A log whose prefix is deleted, or
     that has a hole there, may have held them.
     """
     if capture.known_end is None:

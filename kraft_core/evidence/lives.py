@@ -1,6 +1,6 @@
 """The lives of a cluster id: which captures are of one history, and which only bear the same id.
 
-An id copied from a tutorial, a node that was formatted anew, a restored copy that went its own way: one
+An id copied from a tutorial, a reformatted node, a restored copy that diverged: one
 cluster.id may name several histories, and evidence of one says nothing about another. A life is a set of
 captures whose logs are connected.
 

@@ -163,7 +163,7 @@ class LowerBounds:
                 continue
             epoch, end = copy.epoch_ranges[-1].leader_epoch, copy.epoch_ranges[-1].end_offset
             believed = any(each >= epoch for each in unlawful)
-            words = f"a leader sent all below {end}/e{epoch} as committed"
+            words = f"a leader sent everything below {end}/e{epoch} as committed"
             yield self._bound("live", epoch, end, end, at, words, ((epoch, end),), None, believed=believed)
 
     def _answered(self) -> Iterator[LowerBound]:
@@ -177,9 +177,7 @@ class LowerBounds:
             if line is None or line.contested or line.start is None or end <= line.start:
                 continue
             if election is not None and election.leader_id == told.leader_id:
-                words = (
-                    f"leader {told.leader_id} of epoch {epoch} answered that all below {end} was committed"
-                )
+                words = f"leader {told.leader_id} of epoch {epoch} reported everything below {end} committed"
                 yield self._bound("answer", epoch, end, end, told.at, words, ((epoch, end),), epoch)
 
     def _contested(self, leader_epoch: int) -> bool:

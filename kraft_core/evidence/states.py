@@ -21,7 +21,7 @@ Source = Literal["record", "snapshot", "static"]
 
 @dataclass(frozen=True, slots=True)
 class SetInForce:
-    """A voter set and where it stands: its record's place, or (end - 1, epoch) of the snapshot that has it.
+    """A voter set and its position: that of its record, or (end - 1, epoch) of the snapshot that has it.
 
     batch_base_offset, batch_end_offset: the batch of the record; for a snapshot the offset and the one after.
     """

@@ -1,4 +1,4 @@
-"""Nodes of a static quorum that are configured with other voters than the newest election names.
+"""Nodes of a static quorum that are configured with other voters than those of the newest election.
 
 With kraft.version 0 every node has the voters from its configuration, and quorum-state of version 0 keeps
 them (KIP-853, Quorum state), there to see that they do not change. Kafka 3.9 no longer compares the two: a

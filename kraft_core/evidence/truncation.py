@@ -5,7 +5,7 @@ at or above a committed batch of a higher epoch is on no log that can ever lead:
 one at whose offset another epoch's batch is committed. That one replica held a batch in one capture and
 another epoch's at its offset in another proves less: a leader whose log still has the batch may bring it back
 (figure 8), also to that replica, whose log then ends in the lower epoch until it has fetched the rest. A
-deleted prefix, a hole, another directory and a fetched snapshot are no truncation.
+deleted prefix, a hole, another directory and a fetched snapshot are not truncations.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The bounds of the high watermark at one moment, from rows of high_watermarks.
 
-The high watermark never falls, so a lower bound holds from its time on and an upper bound up to its time.
-Bounds of different times are never joined: between the two the log goes on.
+The high watermark never decreases, so a lower bound holds from its time on and an upper bound up to its time.
+Bounds of different times are never combined: the log grows between the two.
 """
 
 from __future__ import annotations

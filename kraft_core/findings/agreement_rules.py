@@ -1,7 +1,7 @@
 """Rules 1, 3 and 4: what the replicas of a cluster must agree on.
 
-Judged over all captures: by epoch ranges, control records and what kraft_core.evidence proves committed. Logs
-may lawfully differ above what is committed, so a difference alone is no breach.
+Checked over all captures: by epoch ranges, control records and what kraft_core.evidence proves committed.
+Logs may lawfully differ above what is committed, so a difference alone is not a violation.
 """
 
 from __future__ import annotations

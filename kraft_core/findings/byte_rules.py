@@ -1,6 +1,6 @@
 """Rule 0: captured bytes can be read, and the batches of a log follow each other.
 
-No rule of KRaft, but all others depend on it. A copy of a running node may end in a torn batch: a warning,
+Not a rule of KRaft, but all others depend on it. A copy of a running node may end in a torn batch: a warning,
 as is a small file whose content is invalid. Everything else that cannot be read is lost, or was damaged in
 copying: an error.
 """
@@ -74,7 +74,7 @@ def _unreadable(
     if any(map(_is_invalid, places)):
         what = f"{file} of {who} is not used ({reasons})"
     elif not size:
-        what = f"{file} of {who} could not be read ({reasons}): what it held is not known"
+        what = f"{file} of {who} could not be read ({reasons}): its content is not known"
     elif severity == "warning":
         what = f"The last batch of {file} of {who} is torn, as in a copy of a running node"
     return Breach(
@@ -161,7 +161,7 @@ def _is_elsewhere(capture: Capture, fault: LogOrderFault) -> bool:
 def _of_ranges(view: ClusterView, capture: Capture) -> Iterator[LogOrderFault]:
     """Faults between ranges, and below the first one, for the first segment is named after its first batch.
 
-    Bytes that could not be read, or that another copy supplied, are no hole.
+    Bytes that could not be read, or that another copy supplied, are not holes.
     """
     expected = capture.log_start_offset
     for epoch_range in capture.epoch_ranges:

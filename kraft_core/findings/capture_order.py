@@ -1,7 +1,7 @@
 """Which of a replica's captures was taken later, as far as that is known.
 
-Only a stated time, or a timestamp inside the copy, says when a capture was taken (Capture.captured_from and
-captured_until). Without them the replica's epoch may tell: it never falls (KIP-595, quorum state).
+Only a stated time, or a timestamp inside the copy, shows when a capture was taken (Capture.captured_from and
+captured_until). Without them the replica's epoch may show it: it never decreases (KIP-595, quorum state).
 """
 
 from __future__ import annotations

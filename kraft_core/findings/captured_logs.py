@@ -2,7 +2,7 @@
 
 Captures come as epoch ranges and control records, so what lies between two control batches is one batch here.
 Rules that read a log from its start need it without gaps and with readable voter sets: the log is cut into
-sections, and each is judged as a log that begins at its first offset.
+sections, and each is checked as a log that begins at its first offset.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Rules 5 and 7: what was committed stays, in every replica that held it and in every later leader.
+"""Rules 5 and 7: committed batches remain in every replica that held them and in every later leader.
 
 A proof of commitment covers only the batches of its own log: a dead replica that keeps or truncates a
-diverged tail loses nothing. A leader or replica is bound by the epoch in which a batch was committed, which
-may be later than the batch's own (Raft, figure 8). No clock decides it.
+diverged tail loses nothing. The rules apply to a leader or replica from the epoch in which a batch was
+committed, which may be later than the batch's own (Raft, figure 8). They do not depend on clocks.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ def _replicas(name: str, text: str) -> tuple[Holder, ...]:
     try:
         return tuple(sorted(_replica(entry) for entry in json.loads(text)))
     except (ValueError, TypeError, LookupError, RecursionError):
-        raise ValueError(f"{name}: {text[:80]!r} lists no replicas") from None
+        raise ValueError(f"{name}: {text[:80]!r} is not an output of --replication") from None
 
 
 def _replica(entry: object) -> Holder:
@@ -186,7 +186,7 @@ def _number(name: str, text: str) -> int:
     try:
         return int(text)
     except ValueError as error:
-        raise ValueError(f"{name}: {text[:80]!r} is no number") from error
+        raise ValueError(f"{name}: {text[:80]!r} is not a number") from error
 
 
 def _time(text: str) -> int | None:

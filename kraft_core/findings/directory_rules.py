@@ -1,7 +1,7 @@
-"""Rules 44 to 46, 48: a replica's directory goes forward only, and a voter known by id alone has one.
+"""Rules 44 to 46, 48: a directory never goes back, and a voter identified by id alone has only one.
 
 KRaft trusts the disk: what a voter has stored it still has after a restart (KIP-595, Quorum state and Fetch).
-A restored backup, an old disk or a second directory breaks that, and with it every count of a majority.
+A restored backup, an old disk or a second directory violates that, and invalidates every count of a majority.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def stored_stays(view: ClusterView) -> Iterator[Breach]:
 
     A follower truncates only in a higher epoch, and keeps that epoch in its quorum-state. A warning where the
     later capture's files do not fit its log, and of a directory without an id (before Kafka 3.7): it may be a
-    new disk, and of a node that is no voter by id alone a lawful one. An observer does not flush what it
+    new disk, and of a node that is not a voter by id alone a lawful one. An observer does not flush what it
     fetches and may lose it; its epoch it keeps.
     """
     for replica, captures in view.known.holdings.captures.items():
@@ -44,14 +44,14 @@ def _lost_within_epoch(view: ClusterView, before: Capture, after: Capture) -> It
             state = (
                 f"its quorum-state has epoch {after.in_epoch}"
                 if fits
-                else "the files beside it do not fit it: a higher epoch may have truncated it"
+                else "the files beside it do not fit: a higher epoch may have truncated it"
             )
             them = "it" if end == first + 1 else "them"
             yield _went_back(
                 "error" if fits and before.replica.directory_id is not None else "warning",
                 (before.node_id, before.directory_id, epoch, first),
                 f"{label(before.replica)} had stored {offset_words(first, end)} of epoch {epoch} and lost "
-                f"{them}, and no higher epoch replaced {them}, as after {_causes(before.replica)}.",
+                f"{them}, although no higher epoch replaced {them}, as after {_causes(before.replica)}.",
                 f"its later log ends at {after.log_end_offset}; {state}",
                 before.replica,
                 tuple(c for c in _from(view, after) if _has_lost(c, epoch, first)),
@@ -77,7 +77,7 @@ def _first_lost(after: Capture, epoch: int, first: int, end: int) -> int | None:
 def _has_lost(after: Capture, epoch: int, offset: int) -> bool:
     """Whether a log has neither the epoch's batch at an offset nor a higher epoch that may have truncated it.
 
-    It ends at or below the offset, or a lower epoch's batch stands there.
+    It ends at or below the offset, or has a lower epoch's batch there.
     """
     if after.log_start_offset is None or after.log_end_offset is None:
         return False
@@ -103,7 +103,7 @@ def _fallen_epoch(view: ClusterView, before: Capture, after: Capture) -> Iterato
     yield _went_back(
         "error" if before.replica.directory_id is not None else "warning",
         (before.node_id, before.directory_id, "quorum-state", was),
-        f"{label(before.replica)} was in epoch {was} and later in epoch {now}, as after "
+        f"{label(before.replica)} went back from epoch {was} to epoch {now}, as after "
         f"{_causes(before.replica)}.",
         f"quorum-state: epoch {was}, later {now}",
         before.replica,
@@ -171,11 +171,11 @@ def _doubled(view: ClusterView, voter: Voter, directories: list[ReplicaKey]) -> 
         for other in directories[:nth]
     )
     what = (
-        f"Two directories of voter {node} were live at once, and the voters are known by id alone: each may "
-        "vote and count for it."
+        f"Two directories of voter {node} were live at once, and the voters are identified by id alone: "
+        f"each may vote and be counted for it."
         if live
-        else f"Voter {node}, known by id alone, has {len(directories)} directories: what the older one had "
-        "acknowledged, the newer one does not know."
+        else f"Voter {node}, identified by id alone, has {len(directories)} directories: the newer one may "
+        f"lack what the older one acknowledged."
     )
     return Breach(
         of_rule(45),
@@ -213,7 +213,7 @@ def one_node_per_directory_id(view: ClusterView) -> Iterator[Breach]:
             "error" if counts else "warning",
             (directory_id,),
             f"Nodes {nodes} were captured with one directory id, {directory_id}: one is a copy of the other.",
-            "meta.properties; formatting gives each directory an id of its own",
+            "meta.properties; kafka-storage format gives each directory its own id",
             replicas=tuple(replicas),
             captures=tuple(c for replica in replicas for c in view.known.holdings.captures[replica]),
         )
@@ -227,8 +227,8 @@ def log_is_not_behind_its_files(_: ClusterView, capture: Capture) -> Iterator[Br
             "warning",
             (capture.node_id, capture.directory_id),
             f"The captured log of {label(capture.replica)} is older than other captured files: it ends at "
-            f"{capture.segments_end}, and {capture.older_log}. Copy it again; if it still ends there, "
-            "it lost records.",
+            f"{capture.segments_end}, and {capture.older_log}. Copy it again; if it still ends there, it "
+            f"lost records.",
             capture.older_log,
             first_offset=capture.segments_end,
             replicas=(capture.replica,),
@@ -246,9 +246,9 @@ def copied_after_it_was_written(_: ClusterView, capture: Capture) -> Iterator[Br
         of_rule(48),
         "warning",
         (capture.node_id, capture.directory_id, stated),
-        f"A capture of {label(capture.replica)} is stated to be of {_utc(stated)} ({source}), "
-        f"{length(newest - stated)} before its newest timestamp: that time proves nothing. State the "
-        "true one with --captured-at, or copy with kraftlake capture.",
+        f"The stated time of a capture of {label(capture.replica)}, {_utc(stated)} ({source}), is "
+        f"{length(newest - stated)} before its newest timestamp, and is ignored. State the correct time "
+        f"with --captured-at, or copy with kraftlake capture.",
         f"newest timestamp inside: {_utc(newest)}",
         replicas=(capture.replica,),
         captures=(capture,),

@@ -1,7 +1,7 @@
-"""Rules 16 and 23: by which voter set a leader was elected, and which set Kafka used.
+"""Rules 16 and 23: the voter set that elected a leader, and the set that Kafka used.
 
-Rule 23 is what files prove. Rule 16 is a verdict on the emulated Kafka, for no file shows what a process
-holds in memory: always a warning, as is what follows from it alone (rules 4, 5 and 7 against what a stale
+Rule 23 is proven by files. Rule 16 is a verdict on the emulated Kafka, because no file shows the memory of a
+process: always a warning, as is what follows from it alone (rules 4, 5 and 7 against what a stale
 leader considered committed).
 """
 

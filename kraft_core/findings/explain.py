@@ -1,4 +1,4 @@
-"""What became of one offset: who held it, what proves its status, and what took its place."""
+"""What became of one offset: who held it, what proves its status, and what replaced it."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ def explain(known: Conclusions, offset: int) -> Explanation:
     words = [sentence for batch in batches for sentence in _sentences(offset, batch)]
     if not batches:
         ends = [c.log_end_offset for c in known.facts.captures if c.log_end_offset is not None]
-        words.append(f"No captured log holds offset {offset}; the furthest ends at {max(ends, default=0)}.")
+        words.append(f"No captured log contains offset {offset}; the longest ends at {max(ends, default=0)}.")
         unread = {c.replica for c in known.facts.captures if c.tail_damaged or not c.readable}
         if unread:
-            words.append(f"Not all of the logs of {labels(unread)} could be read: they may hold it.")
+            words.append(f"Not all of the logs of {labels(unread)} could be read: they may contain it.")
     if above:
-        words.append(f"The logs of {', '.join(above)} begin above it: they have it in a checkpoint only.")
+        words.append(f"The logs of {', '.join(above)} begin above it: they have it only in a checkpoint.")
     return Explanation(known.facts.cluster_id, offset, batches, above, tuple(words))
 
 
@@ -148,7 +148,7 @@ def _sentences(offset: int, batch: BatchAtOffset) -> list[str]:
     if once:
         words.append(f"Held earlier, but not in the newest capture, by {labels(once)}.")
     if perhaps:
-        words.append(f"Held by {labels(perhaps)}; whether still, its captures do not show.")
+        words.append(f"Held by {labels(perhaps)}; its captures do not show whether it still is.")
     became = f", replaced by epoch {batch.truncated_by_epoch}" if batch.truncated_by_epoch is not None else ""
     words.append(f"It is {batch.status}{became}: {batch.evidence}.")
     if batch.voters_in_force:

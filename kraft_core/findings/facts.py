@@ -59,7 +59,7 @@ class UnreadableBytes:
     """Bytes of a captured file that could not be read, or were not used.
 
     lost_from_offset: the first offset that may have been there. lost_to_offset: of the next batch read, None
-    at the end of the file. Both None for files that are no segment.
+    at the end of the file. Both None for files that are not segments.
     supplied_by: ids of the captures of the same replica that hold what was lost, () where none does.
     """
 

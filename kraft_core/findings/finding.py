@@ -1,4 +1,4 @@
-"""A broken rule, as it is reported and kept in a table.
+"""A violated rule, as it is reported and stored in a table.
 
 A rule yields a Breach for each capture or replica that shows one. Breaches of one rule with one identity are
 the same fault; together they make one Finding. Its id depends on neither captures nor times nor words, so a

@@ -1,6 +1,6 @@
 """All rules over one cluster's captures.
 
-raft.rules says of each number what it demands, where that is written, and which function here judges it;
+raft.rules lists for each number the requirement, its source, and the function here that checks it;
 RULES_OF and LOG_RULES_OF are those functions.
 """
 

@@ -1,4 +1,4 @@
-"""Rule 47 among captures: a cluster id that names several histories (kraft_core.evidence.lives)."""
+"""Rule 47 among captures: a cluster id with several histories (kraft_core.evidence.lives)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ def one_life_per_cluster_id(view: ClusterView) -> Iterator[Breach]:
         of_rule(47),
         "warning",
         ("lives",),
-        f"The same id, another history: cluster id {others[0].kafka_cluster_id} names {len(others) + 1} "
-        "histories that nothing connects; this one has the newest record.",
-        f"{named}. Each is judged by its own captures; describe outputs of the id count for none. "
-        "Nodes that were formatted anew, cloned clusters, ids copied from a tutorial, and captures too far "
-        "apart to share a batch look like this. "
-        "`paths` of a cluster in the settings file, or --cluster-id PATH=ID, give captures their own id.",
+        f"Cluster id {others[0].kafka_cluster_id} has {len(others) + 1} unconnected histories; this one "
+        f"has the newest record.",
+        f"{named}. Each is judged by its own captures; describe outputs of the id count for none of them. "
+        "Reformatted nodes, cloned clusters, ids copied from a tutorial, and captures too far apart to "
+        "share a batch look like this. "
+        "Give captures an id of their own by `paths` of a cluster in the settings file, or by --cluster-id "
+        "PATH=ID.",
         captures=(captures[0], captures[-1]) if captures else (),
     )
 

@@ -1,4 +1,4 @@
-"""Rules 2, 10, 11, 19 and 21: what every captured log must satisfy, whoever votes.
+"""Rules 2, 10, 11, 19 and 21: what every captured log must satisfy, whatever its voters.
 
 The rules themselves are raft.invariants; here they are applied to captures, which may be torn, damaged or
 copied while the node ran.
@@ -116,8 +116,8 @@ def starts_under_a_snapshot(view: ClusterView, capture: Capture) -> Iterator[Bre
         return
     for found in invariants.starts_under_a_snapshot(view.logs.whole(capture)):
         sentence = (
-            f"The log of {label(capture.replica)} begins at {found.offset}, and {found.detail}: "
-            "none of its files holds what lay below."
+            f"The log of {label(capture.replica)} begins at {found.offset}, and {found.detail}: none of "
+            f"its files contains what was below."
         )
         yield _of_capture(19, "error", capture, found.offset, None, sentence, found.detail, moves=True)
 

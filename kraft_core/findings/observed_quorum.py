@@ -1,7 +1,7 @@
 """Leaders and voter sets that describe outputs and quorum-state files report: observed, not proven.
 
-They name who led and who could vote at moments that no captured record covers. They count for no majority
-and bound no high watermark, and never change what is proven. DescribeQuorum (KIP-595) is answered by the
+They show who led and who could vote at moments that no captured record covers. They count for no majority,
+bound no high watermark, and never change what is proven. DescribeQuorum (KIP-595) is answered by the
 leader: with its epoch and the newest voter set of its log, committed or not.
 """
 
@@ -30,11 +30,11 @@ NOTHING_BOUNDS_IT = -1
 
 
 def one_quorum_per_cluster_id(view: ClusterView) -> Iterator[Breach]:
-    """Rule 47: outputs that are not known to be about the captured quorum. Captures: see rule 3."""
+    """Rule 47: outputs that are not known to be from the captured quorum. Captures: see rule 3."""
     untied = view.reports.untied
     if untied:
         named = first_named([f"{output.source}: {why}" for output, why in untied], MOST_NAMED, "; ")
-        about = "not known to be about the captured quorum"
+        about = "not known to be from the captured quorum"
         sentence = f"{len(untied)} describe outputs are {about}, and prove nothing."
         if len(untied) == 1:
             sentence = f"1 describe output is {about}, and proves nothing."
@@ -174,7 +174,7 @@ def _observed_set(
 def _of_quorum_states(known: Conclusions, proven: Sequence[VoterSetRow]) -> Iterator[VoterSetRow]:
     """The static voters in quorum-state files (kraft.version 0); of an epoch's those of the last capture."""
     newest: dict[int, Capture] = {}
-    # Those of two histories cannot be told apart.
+    # Those of two histories cannot be distinguished.
     captures = () if known.lineage.contested_epochs else known.facts.captures
     for capture in captures:
         if capture.current_voters and capture.quorum_state_epoch is not None:

@@ -93,7 +93,7 @@ def why_leaderless(event: Event, of_brokers: Sequence[Event]) -> str:
     after: Partition = event.after
     reasons = [f"{replica} {_cannot_lead(replica, after, event, of_brokers)}" for replica in after.replicas]
     before: Partition | None = event.before
-    led = "" if before is None else f" leader {before.leader} went, and"
+    led = "" if before is None else f" leader {before.leader} left, and"
     return f"No leader from offset {event.offset}:{led} no replica could take over: {'; '.join(reasons)}."
 
 

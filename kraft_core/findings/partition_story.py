@@ -1,6 +1,6 @@
 """Why a partition had no leader, a small ISR or no ELR: the records around a moment, and the brokers' events.
 
-A controller writes what a broker's event does to partitions in one atomic append with the event itself
+A controller appends the changes that a broker's event causes atomically with the event itself
 (ReplicationControlManager.handleBrokerFenced and its siblings), so that both have one time. Changes without
 such an event come from the partition's leader (AlterPartition) or from operators.
 """
@@ -190,9 +190,9 @@ def _sentences(
     if words is not None:
         yield f"So it was {words}."
     elif trouble is None:
-        yield "It had its leader and all replicas in sync, and the log shows no trouble of it before."
+        yield "It had a leader and all replicas in sync, and the log shows no earlier trouble."
     else:
-        yield "It had its leader and all replicas in sync. The last trouble before:"
+        yield "It had a leader and all replicas in sync. The last trouble before that:"
     if trouble is None:
         return
     for event in trouble.versions:

@@ -88,7 +88,7 @@ def recovery_advice(
     """The advice that the newest captures of a cluster's replicas give.
 
     findings: the cluster's, by findings.judge. without: ids of nodes that are gone for good; what their
-    captures hold is still known, but they are no candidates and do not count. reported_epoch: the highest
+    captures hold is still known, but they are not candidates and do not count. reported_epoch: the highest
     that a describe output reports. cut: as RecoveryCase has it.
     """
     gone = frozenset(without)

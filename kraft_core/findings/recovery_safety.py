@@ -1,9 +1,9 @@
 """May a quorum be recovered from its best captured log? One decision, with every reason against it.
 
-Any majority of a voter set meets each other one, so one of its logs holds everything that the set committed:
+Any two majorities of a voter set intersect, so one of the logs has everything that the set committed:
 as of the earliest of those captures, if each shows a whole log of that very voter, and if no captured file
 contradicts the protocol on the way there. reasons_against() lists what forbids "safe"; each reason says what
-to capture or to state to know better.
+to capture or to state to resolve it.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def reasons_against(case: RecoveryCase) -> Iterator[str]:
 
 
 def is_usable(case: RecoveryCase, capture: Capture) -> bool:
-    """Whether nothing stands against one captured log: that of an observer may then be advised, too."""
+    """Whether one captured log has no objection: that of an observer may then be recommended, too."""
     has_errors = any(
         f.severity == "error" and not f.resolved and _names(f, {capture.replica}) for f in case.findings
     )
@@ -133,7 +133,7 @@ def _too_few_voters(case: RecoveryCase) -> Iterator[str]:
 
 
 def _other_voters(case: RecoveryCase) -> Iterator[str]:
-    """Static voters may be configured anew at any restart: a majority of those may have stored more."""
+    """Static voters may be reconfigured at any restart: a majority of the new ones may have stored more."""
     differ = static_voters_differ(case.known)
     if differ is not None and case.counting and case.counting[0].source == "static":
         yield f"Node {differ}: compare controller.quorum.voters of all controllers, and capture both sets."
@@ -149,7 +149,7 @@ def _unusable_choice(case: RecoveryCase) -> Iterator[str]:
 def _lost_records(case: RecoveryCase) -> Iterator[str]:
     """What is proven committed and lies beyond the best claim."""
     if case.lost:
-        yield f"The best claim lacks {case.lost}: find out how they were lost before anything is deleted."
+        yield f"The best claim lacks {case.lost}: find out how they were lost before you delete anything."
     ends = [capture.known_end for capture in case.best if capture.known_end is not None]
     end = max(ends, default=None)
     committed = max((p.end_offset for p in case.known.commit.prefixes.values()), default=0)
@@ -191,8 +191,9 @@ def _of_another_disk(case: RecoveryCase) -> Iterator[str]:
         captures = [c for replica in replicas for c in case.known.holdings.captures[replica]]
         if any(capture.epoch_ranges and not _is_held(capture, case.best) for capture in captures):
             yield (
-                f"Node {label(voter.key)} is a voter by id alone, not every capture of it names its "
-                "directory, and it held what the best claim lacks: find out whether its disk was replaced."
+                f"Node {label(voter.key)} is identified by id alone, not every capture of it contains its "
+                f"directory id, and it held what the best claim lacks: find out whether its disk was "
+                f"replaced."
             )
 
 
@@ -213,8 +214,8 @@ def _contested_epochs(case: RecoveryCase) -> Iterator[str]:
     contested = case.known.lineage.contested_epochs
     if contested:
         yield (
-            f"Captured logs contradict each other in epoch {_some(contested)}, as logs of two clusters with "
-            "one id do: load the captures of one cluster only."
+            f"Captured logs contradict each other in epoch {_some(contested)}, like the logs of two "
+            f"clusters with one id: load the captures of one cluster only."
         )
 
 
@@ -233,7 +234,7 @@ def _open_errors(case: RecoveryCase) -> Iterator[str]:
 
 
 def _concerns(case: RecoveryCase, error: Finding) -> bool:
-    """Whether a finding stands against the logs that are advised or counted; a warning if a voter forgot."""
+    """Whether a finding concerns the recommended or counted logs; a warning only if a voter lost data."""
     if error.rule in _FORGETTING:
         return True
     if error.severity != "error":
@@ -295,13 +296,13 @@ def why_not_counted(case: RecoveryCase, voter: Voter) -> str | None:
         return f"{name} was not captured: capture it."
     if case.known.holdings.is_copied(voter):
         return (
-            f"{name} was captured with a directory id that another node has, too: one is a copy of the "
-            "other, and counts for neither: capture the controllers themselves."
+            f"{name} was captured with a directory id that another node also has: one is a copy of the "
+            f"other, and neither counts: capture the controllers themselves."
         )
     if len(replicas) > 1:
         return (
-            f"{name} is a voter by id alone and has {len(replicas)} directories, the newer of which may "
-            "lack what the older had stored: capture the other voters."
+            f"{name} is identified by id alone and has {len(replicas)} directories, of which the newer may "
+            f"lack what the older had stored: capture the other voters."
         )
     newest = case.newest[replicas[0]]
     if (
@@ -319,12 +320,12 @@ def _why_not_known(case: RecoveryCase, replica: ReplicaKey) -> str | None:
     name, newest = f"Node {label(replica)}", case.newest[replica]
     if not newest:
         return (
-            f"{name} was captured, but its files could not be read: capture it with the right to read them."
+            f"{name} was captured, but its files could not be read: capture it as a user that may read them."
         )
     if any(_log(capture) != _log(newest[0]) for capture in newest):
         return (
-            f"{name} has several captures, of which the newest is not known: state when each was taken "
-            "(capture.json or --captured-at)."
+            f"{name} has several captures, and which is the newest is not known: state when each was taken "
+            f"(capture.json or --captured-at)."
         )
     capture = newest[-1]
     if capture.capture_id in case.cut:
@@ -337,14 +338,14 @@ def _why_not_known(case: RecoveryCase, replica: ReplicaKey) -> str | None:
             "again, or find out what it lost."
         )
     if capture.known_end is None:
-        return f"{name} was captured with a log that could be read in part only: capture it again."
+        return f"{name} was captured with a log that could be read only in part: capture it again."
     if not capture.consistent:
         return f"{name} was copied with a quorum-state older than its log: copy it again, quorum-state last."
     if capture.captured_from is None:
-        return f"{name} has a capture that nothing dates: state when it was taken (capture.json)."
+        return f"{name} has a capture of unknown time: state when it was taken (capture.json)."
     last = capture.epoch_ranges[-1] if capture.epoch_ranges else None
     if last and case.known.in_force.voters_at(last.leader_epoch, last.end_offset - 1) is None:
-        return f"{name} has a log of which the voters in force are not known: capture its checkpoints, too."
+        return f"{name} has a log whose voter set in force is not known: capture its checkpoints, too."
     return None
 
 

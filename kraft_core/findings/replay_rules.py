@@ -1,7 +1,7 @@
 """Rule 49: records of the log that Kafka refuses to replay.
 
 The replay of the histories finds them (transforms.histories), where nothing below them is missing. Here the
-path of that replay is held against the captured logs: a refusal counts only if all that was replayed is one
+path of that replay is compared with the captured logs: a refusal counts only if all that was replayed is one
 log, by Raft's log matching. Records that were truncated are on no path: only the leader that wrote such a
 record replayed it, before it appended it.
 """

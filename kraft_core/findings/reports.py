@@ -1,8 +1,8 @@
-"""Which describe outputs are about the captured quorum.
+"""Which describe outputs are from the captured quorum.
 
-A cluster id may be that of several quorums: of a clone, a restored copy, strangers that took it from a
-tutorial. An output names its leader, its epoch and, from Kafka 3.9 on, the voters' directory ids: these tie
-it to the captures. One that they do not tie bounds nothing and names nobody.
+Several quorums may have one cluster id: a clone, a restored copy, or unrelated ones that copied it from a
+tutorial. An output contains its leader, its epoch and, from Kafka 3.9 on, the voters' directory ids: these
+attribute it to the captures. An output that cannot be attributed is not used.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _leaders(known: Conclusions, outputs: Iterable[Observation]) -> Mapping[int,
 
 def _two_histories(known: Conclusions) -> str | None:
     for epoch in known.lineage.contested_epochs[:1]:
-        return f"captures contradict each other about epoch {epoch}, so it may be of either history"
+        return f"captures contradict each other about epoch {epoch}, so it may belong to either history"
     return None
 
 
@@ -80,7 +80,7 @@ def _of_others(output: Observation, directories: Mapping[int, set[str]]) -> str 
         if directory_id != ZERO_UUID and directories.get(node)
     ]
     if comparable and not any(comparable):
-        return "its voters have directory ids that no capture names"
+        return "its voters have directory ids that no capture has"
     return None
 
 

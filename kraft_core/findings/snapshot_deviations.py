@@ -13,7 +13,7 @@ from kraft_core.image.differences import Difference
 from kraft_core.image.snapshot_check import Deviation
 from kraft_core.image.tables import DELEGATION_TOKENS
 
-# Of one checkpoint at most so many deviations are kept, the first in order.
+# At most this many deviations of one checkpoint are kept, the first in order.
 MAX_REPORTED = 1000
 
 
@@ -37,7 +37,7 @@ def unlawful_deviations(
 
 
 def _key_without_secrets(difference: Difference) -> Key:
-    """The id of a delegation token is half of the secret: its digest stands for it."""
+    """The id of a delegation token is half of the secret: it is replaced by its digest."""
     if difference.kind == DELEGATION_TOKENS:
         return (token_digest(difference.key[0]),)
     return difference.key

@@ -84,7 +84,7 @@ def snapshots_are_aligned(view: ClusterView) -> Iterator[Breach]:
         if snapshot.unfinished or snapshot.is_bootstrap:
             continue
         if not snapshot.complete:
-            sentence = f"{_name(snapshot)} is incomplete: it does not reach from its header to a footer."
+            sentence = f"{_name(snapshot)} is incomplete: its header or footer is missing."
             yield _breach(view, 18, "error", snapshot, sentence, "")
             continue
         bound = (

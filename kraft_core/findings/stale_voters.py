@@ -1,9 +1,9 @@
-"""The stale voter set, a fault of Kafka since 3.9, as captures show it.
+"""The stale voter set, a defect of Kafka since 3.9, as captures show it.
 
 A replica that truncates its log from E to T, without a restart, and then receives a VotersRecord at V with
 T <= V < E never reads it (raft.emulation). Captures show the truncation, and so whether a running Kafka would
 be stale; or they show an election by the older set, which proves that a replica was. Kraftlake computes by
-the log; the set that Kafka used is named here, and only here.
+the log; only this module determines the set that Kafka used.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Truncations that captures show: what one capture holds, and a higher epoch overwrote in the next one.
 
 KIP-595: a follower truncates what the leader's log does not have. Only a batch of a higher epoch at the
-offset proves it: a shorter log may be an older copy, a deleted prefix or a gap is no truncation, and another
-directory is another replica. Which capture came first must be known: by stated times, or by the epochs.
+offset proves it: a shorter log may be an older copy, a deleted prefix or a gap is not a truncation, and
+another directory is another replica. Which capture came first must be known: by stated times, or by the
+epochs.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The rules themselves are raft.invariants and raft.quorum_invariants. What was committed when a leader changed
 the voters is judged by upper bounds of the high watermark alone: the lower bounds that a VotersRecord proves
 presuppose these rules. Upper bounds count by the log's voter sets; a leader that was elected by an older set
-(rule 23 reports it) counts by that one, so what it took for committed is not judged by them.
+(rule 23 reports it) counts by that one, so what it considered committed is not checked by them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Rule 6: the high watermarks that leaders report never fall.
+"""Rule 6: the high watermarks that leaders report never decrease.
 
-A finding names a leader that was unlawfully elected, and no other.
+A finding blames only a leader that was unlawfully elected.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class ControllerDir:
     path: the metadata.log.dir; log_dir: the __cluster_metadata-0 in it. meta, quorum_state,
     leader_epoch_checkpoint ((epoch, start offset) ...), topic_id: None if the file is absent or among the
     faults. captured_at: from capture.json; newest_file_at: the latest modification; both in ms. followed: by
-    capture.json it is no copy of a node's directory, but what leaders sent as committed.
+    capture.json it is not a copy of a node's directory, but what leaders sent as committed.
     segments by base offset; checkpoints by end offset and epoch, finished ones only; unfinished: the .part
     files; deleted: names of files that Kafka marked for deletion, which no longer belong to the log.
     unreadable: files and folders that could not be listed, opened or read; faults: these, and files whose

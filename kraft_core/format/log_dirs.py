@@ -55,7 +55,7 @@ def _subdirectories(directory: Path) -> list[Path]:
 
 
 def _may_be_directory(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a directory or cannot be told to be none: it is refused later, with the reason.
+    """Whether an entry is a directory, or may be one: it is then refused later, with the reason.
 
     A dangling link is none, except where a log directory should be.
     """

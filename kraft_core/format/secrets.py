@@ -20,7 +20,7 @@ _DIGEST_CHARACTERS = 16
 _OF_LISTENER = "listener.name."
 _PASSWORD = "password"
 
-# What stands for the value of a secret config where only the fact that it is set is known.
+# Replaces the value of a secret config of which only the fact that it is set is known.
 HIDDEN = "[redacted]"
 
 # Names of configs that are shown although Kafka does not define them: none unless the settings name them.
@@ -119,7 +119,7 @@ def is_secret_name(name: str, allowed: Set[str] = NONE_ALLOWED) -> bool:
 def _type(name: str) -> str | None:
     """The type of a config by Kafka's definition, None if Kafka defines none of this name.
 
-    Behind listener.name.LISTENER. or listener.name.LISTENER.MECHANISM. the name of a broker's config stands.
+    listener.name.LISTENER. or listener.name.LISTENER.MECHANISM. is followed by the name of a broker's config.
     """
     if name.startswith(_OF_LISTENER):
         parts = name.removeprefix(_OF_LISTENER).split(".")

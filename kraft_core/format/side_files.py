@@ -76,7 +76,7 @@ def read_meta_properties(text: str) -> MetaProperties:
         raise InvalidSideFileError(f"directory.id {directory_id!r} is not a uuid")
     cluster_id = entries.get("cluster.id") or None
     if cluster_id is not None and "/" in cluster_id:
-        # Kafka's own ids have none; after a slash stands the life of an id (kraft_core.evidence.lives).
+        # Kafka's own ids have none; a slash precedes the life of an id (kraft_core.evidence.lives).
         raise InvalidSideFileError(f"cluster.id {cluster_id!r} contains a slash")
     return MetaProperties(version, cluster_id, node_id, directory_id)
 

@@ -1,1 +1,1 @@
-"""The cluster's metadata, replayed from metadata records by Kafka's own rules (KIP-631)."""
+"""The cluster's metadata, replayed from metadata records by Kafka's rules (KIP-631)."""

@@ -81,5 +81,5 @@ _CALLED: Mapping[str, Callable[[Any], str]] = {
     tables.DELEGATION_TOKENS: lambda value: f"delegation token {token_digest(value.token_id)}",
     tables.FEATURES: lambda value: f"feature {value.name}",
     tables.PRODUCER_IDS: lambda _: "next producer id",
-    tables.ZK_MIGRATION: lambda _: "move from ZooKeeper",
+    tables.ZK_MIGRATION: lambda _: "migration from ZooKeeper",
 }

@@ -105,7 +105,9 @@ class CapturedReplica:
         """
         wanted = self.last_offset if offset is None else offset
         if wanted > self.last_offset:
-            raise OutOfReachError(f"offset {wanted} is beyond the log, which ends with {self.last_offset}")
+            raise OutOfReachError(
+                f"offset {wanted} is beyond the end of the log; its last offset is {self.last_offset}"
+            )
         image = self._start(wanted)
         reached = image.offset
         for record in self._records(image.offset + 1):
@@ -129,7 +131,7 @@ class CapturedReplica:
             known.append(self._batches[count - 1].header.last_offset)
         if not known and not self._begins_at_zero:
             raise OutOfReachError(
-                "undecided: that time is before the oldest known state, which is that after offset "
+                "undecided: that time is before the oldest known state, which is the one after offset "
                 f"{self._oldest().offset}"
             )
         return max(known, default=-1)
@@ -184,7 +186,7 @@ class CapturedReplica:
         oldest = self._oldest()
         if oldest.offset > wanted:
             raise OutOfReachError(
-                f"undecided: offset {wanted} is gone; the oldest known state is that after offset "
+                f"undecided: offset {wanted} is gone; the oldest known state is the one after offset "
                 f"{oldest.offset}"
             )
         return oldest

@@ -99,20 +99,20 @@ def deviations(replayed: Image, checkpoint: Image) -> Iterator[Deviation]:
 def _judge(difference: Difference) -> tuple[bool, str]:
     if difference.before is None and difference.kind == CONFIGS and difference.key[0] == _TOPIC:
         return False, (
-            "Kafka keeps the configs of a topic that was configured and removed within what it read in one go"
+            "Kafka keeps the configs of a topic that was configured and removed within what it read at once"
             " (ConfigurationsDelta.replay); a new topic of that name inherits them"
         )
     if difference.after is not None:
         return False, ""
     if difference.kind == ZK_MIGRATION:
-        return True, "from release 4.0 on checkpoints hold no state of the move from ZooKeeper"
+        return True, "from release 4.0 on, checkpoints contain no state of the migration from ZooKeeper"
     if difference.kind == CONFIGS:
         resource_type, _, name = difference.key
         if name not in _KNOWN_CONFIGS.get(resource_type, {name}):
-            return True, "from release 4.3 on configs whose names Kafka does not know are left out"
+            return True, "from release 4.3 on, checkpoints omit configs whose names Kafka does not know"
     if difference.kind == SCRAM_USERS:
         return False, (
-            "Kafka forgets credentials when it reads, in one go, the removal of the only other user of their"
-            " mechanism (ScramDelta.apply); a replica that restarted reads many records in one go"
+            "Kafka forgets credentials when it reads, at once, the removal of the only other user of their "
+            "mechanism (ScramDelta.apply); a replica that restarted reads many records at once"
         )
     return False, ""

@@ -1,1 +1,1 @@
-"""Kafka's messages declared as facts: names, types, versions, tags, nullability, defaults."""
+"""Declarations of Kafka's messages: names, types, versions, tags, nullability, defaults."""

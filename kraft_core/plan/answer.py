@@ -1,4 +1,4 @@
-"""The answer to a question about a change: a verdict, what it rests on, and what to do.
+"""The answer to a question about a change: a verdict, its evidence, and what to do.
 
 A plan of the voters has verdicts of its own (kraft_core.plan.verdict); every other question of `plan` is
 answered in this form.

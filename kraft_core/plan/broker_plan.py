@@ -1,6 +1,6 @@
-"""May this broker be removed, or restarted, now? What becomes of its partitions, and of the quorum.
+"""May this broker be removed or restarted now? What happens to its partitions, and to the quorum?
 
-Asked of the leader's whole log and of its committed part: the answer is known only if both agree.
+Computed from the leader's whole log and from its committed part: the answer is known only if both agree.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def plan_broker(metadata: CapturedMetadata, change: BrokerChange) -> Answer:
     missing = tuple(dict.fromkeys((*unseen, *made.missing)))
     reason = missing[0]
     if made.verdict != "not_known":
-        reason = f"{reason}; if the rest is as the captures show: {made.verdict}, {made.reason}"
+        reason = f"{reason}; otherwise, by the captures: {made.verdict}, {made.reason}"
     return replace(made, verdict="not_known", reason=reason, missing=missing, steps=(CAPTURE_MORE,))
 
 
@@ -120,7 +120,7 @@ def _unseen(
     yield from (words for words in (leader, metadata.gap) if words is not None)
     then, now = metadata.committed, (_broker(image, change.broker_id) is not None, made.partitions)
     if then is None:
-        yield "nothing that was captured proves this metadata committed"
+        yield "the captures do not prove this metadata committed"
     elif _ruling(then, change, controller_id) != now:
         yield "it depends on records at the log's end that are not proven committed"
 
@@ -176,7 +176,7 @@ def _not_registered(change: BrokerChange, seen: tuple[str, ...], impact: BrokerI
     """Kafka refuses to unregister it; that it restarts, no log can say anything about."""
     broker_id = change.broker_id
     if not change.is_removal:
-        words = f"broker {broker_id} is not registered, so that no log shows it"
+        words = f"broker {broker_id} is not registered, and no log shows it"
         return Answer(change.words, "not_known", words, seen, (words,), partitions=impact.partitions)
     text = f"Broker ID {broker_id} is not currently registered"
     return Answer(
@@ -192,9 +192,11 @@ def _not_registered(change: BrokerChange, seen: tuple[str, ...], impact: BrokerI
 
 def _fine(change: BrokerChange, broker: Broker) -> str:
     if change.is_removal:
-        return f"no partition names broker {change.broker_id}, and the controllers commit without it"
+        return (
+            f"no partition has a replica on broker {change.broker_id}, and the controllers commit without it"
+        )
     if broker.fenced:
-        return f"broker {change.broker_id} is fenced already: no partition counts on it"
+        return f"broker {change.broker_id} is already fenced: no partition depends on it"
     return "every partition keeps a leader and its min.insync.replicas meanwhile, and the controllers commit"
 
 
@@ -204,8 +206,8 @@ def _missing(impact: BrokerImpact, judged: Judged) -> Iterator[str]:
     if impact.not_known:
         words = partition_words(_partitions(impact.not_known))
         yield (
-            f"min.insync.replicas of {words}: neither the topic nor the cluster has it as a dynamic config, "
-            "and no log shows the brokers' files"
+            f"min.insync.replicas of {words}: neither the topic nor the cluster has it as a dynamic "
+            f"config, and the brokers' files are in no log"
         )
 
 
@@ -240,11 +242,11 @@ def _risks(
 def _removal_risks(metadata: CapturedMetadata, broker_id: int, impact: BrokerImpact) -> Iterator[Risk]:
     if impact.only_copy:
         words = partition_words(impact.only_copy)
-        yield Risk("only_copy", f"no replica but its own is in sync: {words}")
+        yield Risk("only_copy", f"only its own replica is in sync: {words}")
     if impact.held:
         words = partition_words(impact.held)
         yield Risk(
             "replicas_left", f"{count(len(impact.held), 'partition')} must be reassigned first: {words}"
         )
     if metadata.quorum.voter_of(broker_id) is not None:
-        yield Risk("voter", f"{broker_id} is a voter too: take it out of the voters first")
+        yield Risk("voter", f"{broker_id} is also a voter: remove it from the voters first")

@@ -21,32 +21,32 @@ def restart_steps(image: Image, broker: Broker, held: Sequence[Partition]) -> It
     lagging = sorted({replica for each in held for replica in each.replicas if replica not in each.isr})
     if any(replica != broker_id for replica in lagging):
         names = ", ".join(str(replica) for replica in lagging if replica != broker_id)
-        yield _look(servers, "--under-replicated-partitions", "nothing", f"wait until {names} is in sync")
+        yield _check(servers, "--under-replicated-partitions", "nothing", f"wait until {names} is in sync")
     if not broker.fenced:
         yield _stop(broker_id)
-        at_once = "only what is named above" if held else "nothing"
-        yield _look(servers, "--unavailable-partitions", at_once)
+        at_once = "only the partitions above" if held else "nothing"
+        yield _check(servers, "--unavailable-partitions", at_once)
     yield PlanStep(f"start {broker_id}", f"bin/kafka-server-start.sh -daemon broker-{broker_id}.properties")
-    expect = f"nothing that names {broker_id}, before the next broker restarts"
-    yield _look(servers, "--under-replicated-partitions", expect)
+    expect = f"nothing that mentions {broker_id}, before you restart the next broker"
+    yield _check(servers, "--under-replicated-partitions", expect)
 
 
 def removal_steps(
     quorum: CapturedQuorum, image: Image, broker: Broker, held: Sequence[Partition]
 ) -> Iterator[PlanStep]:
-    """Move its replicas, take it out of the voters, stop it, unregister it."""
+    """Move its replicas, remove it from the voters, stop it, unregister it."""
     broker_id = broker.broker_id
     servers = bootstrap_server(image, broker_id)
     if held:
         yield from _reassign(image, broker_id, held, servers)
     if quorum.voter_of(broker_id) is not None:
-        yield PlanStep(f"take {broker_id} out of the voters", f"kraftlake plan remove {broker_id} ...")
+        yield PlanStep(f"remove {broker_id} from the voters", f"kraftlake plan remove {broker_id} ...")
     if not broker.fenced:
         yield _stop(broker_id)
     yield PlanStep(
         "unregister it",
         f"bin/kafka-cluster.sh unregister {bootstrap(quorum, broker_id)} --id {broker_id}",
-        f"Broker {broker_id} is no longer registered. A broker that runs, or starts again, is not kept out",
+        f"Broker {broker_id} is no longer registered. A running or restarted broker is not kept out",
     )
 
 
@@ -60,19 +60,19 @@ def _reassign(image: Image, broker_id: int, held: Sequence[Partition], servers: 
             f"{partition_words(moved.stuck)}; then plan again"
         )
     if moved.moves:
-        yield PlanStep("write where the replicas go", f"echo {quote(moved.json)} > {file}")
+        yield PlanStep("write the new assignment", f"echo {quote(moved.json)} > {file}")
         yield PlanStep("move them", f"{tool} --execute")
         yield PlanStep("wait", f"{tool} --verify", "each reassignment is completed")
 
 
 def _stop(broker_id: int) -> PlanStep:
     return PlanStep(
-        f"stop {broker_id}, in controlled shutdown (no kill -9)",
+        f"stop {broker_id} by a controlled shutdown (no kill -9)",
         f"bin/kafka-server-stop.sh --node-id={broker_id}",
     )
 
 
-def _look(servers: str, which: str, expect: str, what: str = "look") -> PlanStep:
+def _check(servers: str, which: str, expect: str, what: str = "check") -> PlanStep:
     return PlanStep(what, f"bin/kafka-topics.sh {servers} --describe {which}", expect)
 
 

@@ -31,7 +31,7 @@ def evidence(
     leads = sum(each.leader == broker_id for each in partitions)
     in_sync = sum(broker_id in each.isr for each in partitions)
     holds = sum(broker_id in each.replicas for each in partitions)
-    role = f"is in the ISR of {in_sync:,}, and a replica of {holds:,} of {len(partitions):,}"
+    role = f"is in the ISR of {in_sync:,}, and has replicas of {holds:,} of {len(partitions):,}"
     yield f"broker {broker_id} leads {count(leads, 'partition')}, {role}"
     brokers = [each for _, each in image.tables.items(BROKERS)]
     up = sorted(each.broker_id for each in brokers if each.is_active)
@@ -40,13 +40,13 @@ def evidence(
     yield f"eligible leader replicas (KIP-966): {'on' if elr_enabled(image) else 'off'}"
     offline = [loss.partition for loss in found if loss.before.is_offline]
     if offline:
-        yield f"without a leader already: {partition_words(offline)}"
+        yield f"already without a leader: {partition_words(offline)}"
     under = [loss.partition for loss in found if loss.before.is_under_min_isr]
     if under:
-        yield f"under min.insync.replicas already: {partition_words(under)}"
+        yield f"already under min.insync.replicas: {partition_words(under)}"
     yield (
         f"as of offset {metadata.quorum.log_end}: a broker that stopped less than broker.session.timeout.ms "
-        "(9 s by default) before is not fenced there yet"
+        "(9 s by default) before that is not fenced in it yet"
     )
 
 

@@ -1,7 +1,7 @@
 """The cluster's metadata by the log of the captured leader: what its controller decides from.
 
-A controller decides by all that its log holds, committed or not. What of that is not proven committed may be
-lost with the leader, so that each question is also asked of the committed part.
+A controller decides by its whole log, committed or not. What is not proven committed may be lost with the
+leader, so each answer is also computed from the committed part.
 """
 
 from __future__ import annotations

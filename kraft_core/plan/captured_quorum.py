@@ -1,4 +1,4 @@
-"""Where a quorum stood when it was captured: who led, what its log ended with, who kept up.
+"""The state of a quorum when it was captured: its leader, the end of its log, which replicas kept up.
 
 The newest capture of each replica counts; standings.py decides what it shows.
 """
@@ -82,10 +82,10 @@ class CapturedQuorum:
             c.quorum_state_leader_id for c in self.known.facts.captures if c.quorum_state_epoch == self.epoch
         }
         if not leader_ids:
-            return "no captured log holds its LEADER_CHANGE, and no quorum-state of it was captured"
+            return "no captured log contains its LEADER_CHANGE, and no quorum-state of it was captured"
         if any(leader_id is not None and leader_id >= 0 for leader_id in leader_ids):
             return "the captures contradict each other about who leads it"
-        return "an election was under way at the captures, or no captured node had heard who won it"
+        return "an election was under way when they were captured, or no captured node knew who had won it"
 
     @property
     def leader_gap(self) -> str | None:

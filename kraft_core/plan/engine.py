@@ -1,7 +1,7 @@
 """The captured quorum as replicas of the protocol engine, which computes what would happen.
 
-What captures do not show is assumed once at its least (a replica that was not captured is gone) and once at
-its most (it holds the leader's whole log): the answer is known only if both agree. A follower's captured log
+What captures do not show is assumed once at its worst (a replica that was not captured is gone) and once at
+its best (it has the leader's whole log): the answer is known only if both agree. A follower's captured log
 end counts as fetched: its next Fetch, at most half a second later, reports it to the leader.
 """
 

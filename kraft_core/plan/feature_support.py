@@ -2,7 +2,7 @@
 
 KIP-853, UpdateFeatures, step 2; KIP-584. Kafka's controller asks this before its raft layer checks the voters
 (FeatureControlManager, QuorumFeatures): every registered broker, fenced or not, and every registered
-controller must name the feature with a range that contains the level, and every voter must have registered.
+controller must support the feature in a range that contains the level, and every voter must have registered.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def upgrade_gap(quorum: CapturedQuorum, level: int) -> str | None:
     if quorum.registrations.gap is not None:
         return f"which brokers are registered is not known: {quorum.registrations.gap}"
     if quorum.metadata_version is None:
-        return "metadata.version is not known, which decides whether controllers register"
+        return "metadata.version, which decides whether controllers register, is not known"
     if quorum.leader is not None:
         registered = quorum.registration(quorum.leader.id)
         if registered is None or not registered.upgrades_kraft_version:

@@ -1,6 +1,6 @@
-"""A living quorum: its leader's log, fetched a moment ago, and its replicas as that leader describes them.
+"""A running quorum: its leader's log, just fetched, and its replicas as that leader reports them.
 
-What a follower holds is what its last Fetch told the leader, and when: a voter is in sync only where the
+The leader knows a follower's log only by its last Fetch, and when that was: a voter is in sync only if the
 leader saw it with the whole log within the fetch timeout. Anything less is BEHIND or NOT_KNOWN.
 """
 
@@ -20,7 +20,7 @@ def living_quorum(copied: CapturedQuorum, described: DescribedQuorum) -> Capture
     """The quorum of a copy of its leader's log, with the replicas described after the copy was made."""
     leader = described.leader
     if leader is None:
-        return replace(copied, superseded_by="the leader is no voter of the set that it describes")
+        return replace(copied, superseded_by="the leader is not in the voter set that it reports")
     differing = _differing(copied, described)
     if differing is not None:
         return replace(copied, superseded_by=differing)
@@ -41,7 +41,7 @@ def _differing(copied: CapturedQuorum, described: DescribedQuorum) -> str | None
     """Why the log and the description are not of one moment, None if they are."""
     leads = copied.leader.id if copied.leader else None
     if (leads, copied.epoch) != (described.leader_id, described.leader_epoch):
-        return f"the leader changed while it was asked, to {described.leader_id}: ask again"
+        return f"the leader changed to {described.leader_id} meanwhile: try again"
     if copied.voters is None:
         return None
     by_log = {(voter.key.id, voter.key.directory_id) for voter in copied.voters.voters}
@@ -51,7 +51,7 @@ def _differing(copied: CapturedQuorum, described: DescribedQuorum) -> str | None
     if by_log == told:
         return None
     ids = ", ".join(str(id_) for id_, _ in sorted(told))
-    return f"the leader describes the voters {ids}, not those of its log, {copied.voters.words}: ask again"
+    return f"the leader reports the voters {ids}, not those of its log, {copied.voters.words}: try again"
 
 
 def _directory(replica: DescribedReplica) -> str | None:
@@ -71,13 +71,13 @@ def _member(
     if end is None or replica.last_fetch_at is None:
         words = gap = f"has not fetched from leader {leader.node_id} in epoch {described.leader_epoch}"
     elif age is None:
-        words = gap = "the leader has not seen it with the whole log, since when is not known"
+        words = gap = "the leader has not seen it caught up; for how long is not known"
     elif age > FETCH_TIMEOUT_MS:
         standing = Standing.BEHIND
-        words = f"lacks {lag}; the leader saw it with the whole log {length(age, digits=1)} ago"
+        words = f"lacks {lag}; the leader last saw it caught up {length(age, digits=1)} ago"
     else:
         standing = Standing.IN_SYNC
-        words = f"the leader saw it with the whole log {length(age, digits=1)} ago"
+        words = f"the leader saw it caught up {length(age, digits=1)} ago"
     return Member(
         key,
         replica.is_voter,

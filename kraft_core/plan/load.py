@@ -1,7 +1,7 @@
 """Does a release of Kafka read and replay these logs and checkpoints?
 
-A node loads its own directory, so that each voter's counts. Which records of a log are replayed is decided by
-what is committed of it.
+A node loads its own directory, so each voter's directory counts. Which records of a log are replayed depends
+on what is committed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def plan_load(logs: CapturedDirectories, release: Release) -> Answer:
     if missing:
         return Answer(question, "not_known", missing[0], evidence, missing, steps=tuple(_know_more()))
     risks = tuple(_risks(loads))
-    reason = "; ".join(risk.sentence for risk in risks) or "it reads and replays every record of them"
+    reason = "; ".join(risk.sentence for risk in risks) or "it reads and replays every record"
     return Answer(question, "risky" if risks else "safe", reason, evidence, (), risks, tuple(_start(release)))
 
 
@@ -138,11 +138,13 @@ def _risks(loads: list[ReplicaLoad]) -> Iterator[Risk]:
     left_out = list(dict.fromkeys(words for load in loads for words in load.left_out))
     if left_out:
         named = first_named(left_out, _MOST_NAMED, "; ")
-        yield Risk("fields_left_out", f"what newer versions of records added has no effect: {named}")
+        yield Risk("fields_left_out", f"fields added by newer record versions are ignored: {named}")
     below = _together(loads, below=True)
     if below:
         named = first_named([f"{_what(one.obstacle)}: {one.obstacle.words}" for one in below], 1, "; ")
-        words = f"a node that loses its newest checkpoint ends, as older data is not taken: {named}"
+        words = (
+            f"a node that loses its newest checkpoint cannot start, because older data is rejected: {named}"
+        )
         yield Risk("older_data", words)
 
 
@@ -161,7 +163,7 @@ def _named(found: list[_Found]) -> Iterator[str]:
         where = each.file if each.position is None else f"{each.file}, batch at {each.position}"
         yield f"{_what(each)} ({where}; of {', '.join(one.replicas)}): {each.words}{thrown}"
     if len(found) > _MOST_NAMED:
-        yield f"{len(found) - _MOST_NAMED} more records that it does not take"
+        yield f"{count(len(found) - _MOST_NAMED, 'more record')} that it rejects"
 
 
 def _what(obstacle: Obstacle) -> str:
@@ -173,8 +175,8 @@ def _who(release: Release, found: _Found) -> str:
     """Which processes end; what all replicas hold ends each that loads it."""
     kind = "node" if found.obstacle.ends == "nodes" else "controller"
     if found.obstacle.offset is None or found.obstacle.ends == "nodes":
-        return f"Kafka {release.name} ends as it starts on {', '.join(found.replicas)}"
-    return f"every {kind} of Kafka {release.name} that replays this log ends"
+        return f"Kafka {release.name} fails to start on {', '.join(found.replicas)}"
+    return f"every {kind} of Kafka {release.name} that replays this log terminates"
 
 
 # --- what to do
@@ -186,17 +188,18 @@ def _out(proven: list[_Found]) -> Iterator[PlanStep]:
     if takers:
         until = "or later" if takers[-1] == names[-1] else f"to {takers[-1]}"
         yield PlanStep(
-            f"run Kafka {takers[0]} {until}, which takes these records",
+            f"run Kafka {takers[0]} {until}, which accepts these records",
             f"kraftlake plan load {takers[-1]} --captures PATH...",
         )
         return
     first = next((one.obstacle for one in proven if not one.obstacle.takers), proven[0].obstacle)
     place = f"--files {first.file}"
-    yield PlanStep(f"look at {_what(first)}", f"kraftlake dump --cluster-metadata-decoder {place}")
+    yield PlanStep(f"inspect {_what(first)}", f"kraftlake dump --cluster-metadata-decoder {place}")
     yield PlanStep(
-        "start no node of that release on them; if every release ends there, begin again below that record",
+        "do not start that release on these directories; if every release fails there, restore to below "
+        "that record",
         "kraftlake restore plan --captures PATH...",
-        "what came after it is lost",
+        "everything after it is lost",
     )
 
 
@@ -204,10 +207,10 @@ def _know_more() -> Iterator[PlanStep]:
     yield PlanStep(
         "capture what is missing: every voter, its log, checkpoints and quorum-state",
         "kraftlake capture METADATA_LOG_DIR --to FOLDER",
-        "plan again, and go on only if it is SAFE",
+        "plan again, and continue only if it is SAFE",
     )
 
 
 def _start(release: Release) -> Iterator[PlanStep]:
     yield PlanStep(f"restart one controller with Kafka {release.name}, the leader last")
-    yield PlanStep("capture again before the next one, if records were written meanwhile; then plan again")
+    yield PlanStep("if records were written meanwhile, capture and plan again before the next one")

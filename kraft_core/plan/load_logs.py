@@ -1,9 +1,9 @@
 """What a release of Kafka would make of a captured directory: each record as it reads and replays it.
 
 A node that starts loads its newest checkpoint and the log from there on. Its raft layer decodes every record
-of these (KRaftControlRecordStateMachine): one that it cannot decode ends brokers, too. Then the controller
-replays them (QuorumController), and the metadata loader of every node (MetadataLoader): what these refuse
-ends each controller; a broker leaves it out.
+of these (KRaftControlRecordStateMachine): one that it cannot decode terminates brokers, too. Then the
+controller replays them (QuorumController), and the metadata loader of every node (MetadataLoader): what these
+refuse terminates each controller; a broker skips it.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class _Loading:
         if expected is not None and expected < found.start:
             found.gaps.append(f"the log ends at {expected}, below its newest checkpoint ({found.start})")
         if not found.records:
-            found.gaps.append("it holds no record")
+            found.gaps.append("it contains no record")
 
     def _follows(self, header: BatchHeader, expected: int | None) -> None:
         first = self._found.start if expected is None else expected

@@ -1,7 +1,7 @@
 """A record as a release of Kafka reads it, or why it cannot.
 
 Sources: RecordsIterator, MetadataRecordSerde and KRaftControlRecordStateMachine: these run on every node, so
-that a record which they cannot read ends brokers, too.
+a record that they cannot read terminates brokers, too.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _data(release: Release, raw: RawRecord, record: Record, place: RecordPlace) 
     read = record._replace(type=message.type_name, version=version, value=value, reason=None)
     if version <= known:
         return ReadRecord(read)
-    newer = f"{message.type_name} version {version}, of which the fields of version {known} are read"
+    newer = f"{message.type_name} version {version}, read as version {known}"
     return ReadRecord(read, left_out=f"{_where(place)}: {newer}")
 
 

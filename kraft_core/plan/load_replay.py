@@ -127,4 +127,4 @@ def _delegation_token(value: Mapping[str, Any]) -> ReleaseRefusal | None:
         "java.lang.IllegalArgumentException: expected a string in format principalType:principalName but got "
         f"{wrong}"
     )
-    return ReleaseRefusal("controllers", f"{wrong!r} is no principal", kafka)
+    return ReleaseRefusal("controllers", f"{wrong!r} is not a principal", kafka)

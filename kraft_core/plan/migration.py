@@ -56,12 +56,12 @@ def plan_migration(metadata: CapturedMetadata) -> Answer:
     made = _answer(state)
     open_questions = list(metadata.gaps)
     if metadata.committed is None:
-        open_questions.append("nothing that was captured proves this metadata committed")
+        open_questions.append("the captures do not prove this metadata committed")
     elif migration_of(metadata.committed) != state:
         open_questions.append("it depends on records at the log's end that are not proven committed")
     if not open_questions or made.verdict == "not_known":
         return made
-    reason = f"{open_questions[0]}; if the rest is as the captures show: {made.verdict}, {made.reason}"
+    reason = f"{open_questions[0]}; otherwise, by the captures: {made.verdict}, {made.reason}"
     return replace(
         made, verdict="not_known", reason=reason, missing=tuple(open_questions), steps=(CAPTURE_MORE,)
     )
@@ -71,11 +71,11 @@ def _answer(found: MigrationState) -> Answer:
     evidence = tuple(_evidence(found))
     risks = tuple(_risks(found))
     if found.state == _NONE and not found.migrating:
-        return Answer(QUESTION, "safe", "there is none: the log is in state NONE", evidence)
+        return Answer(QUESTION, "safe", "there is no migration: the log is in state NONE", evidence)
     if found.state == _POST_MIGRATION and not found.migrating:
         return Answer(QUESTION, "safe", "it is finished, and no broker is left in ZooKeeper mode", evidence)
     if found.state not in (_MIGRATION, _PRE_MIGRATION, _POST_MIGRATION):
-        reason = f"what Kafka does in state {found.name} with migrating brokers is not known here"
+        reason = f"what Kafka does in state {found.name} with migrating brokers is not known"
         return Answer(QUESTION, "not_known", reason, evidence, missing=(reason,))
     return Answer(QUESTION, "risky", risks[0].sentence, evidence, risks=risks, steps=tuple(_steps(found)))
 
@@ -104,11 +104,14 @@ def _risks(found: MigrationState) -> Iterator[Risk]:
     elif found.migrating:
         yield Risk(
             "brokers_in_zookeeper_mode",
-            f"brokers {brokers} still run in ZooKeeper mode: finished now, they cannot register again",
+            f"brokers {brokers} still run in ZooKeeper mode: if it is finished now, they cannot register "
+            f"again",
         )
     if found.state == _MIGRATION:
-        yield Risk("irreversible", "once it is finished, Kafka never goes back to ZooKeeper")
-        yield Risk("needs_3_9", "releases from 4.0 on know no migration: finish it before that upgrade")
+        yield Risk("irreversible", "once it is finished, Kafka cannot return to ZooKeeper")
+        yield Risk(
+            "needs_3_9", "releases from 4.0 on do not support the migration: finish it before that upgrade"
+        )
 
 
 def _steps(found: MigrationState) -> Iterator[PlanStep]:

@@ -65,7 +65,7 @@ def parts_of(quorum: CapturedQuorum, action: Action) -> Sequence[ActionPart]:
 
 
 def fresh_directory(quorum: CapturedQuorum, node_id: int) -> str | None:
-    """The directory id of the node's new disk, if one was captured that is no voter's."""
+    """The directory id of the node's new disk, if one was captured that is not a voter's."""
     found = [
         member.key.directory_id
         for member in quorum.members_of(node_id)

@@ -1,4 +1,4 @@
-"""Where the replicas of a broker go before it is removed, as kafka-reassign-partitions takes it (KIP-455)."""
+"""Where the replicas of a broker go before it is removed, as input of kafka-reassign-partitions (KIP-455)."""
 
 from __future__ import annotations
 

@@ -30,15 +30,17 @@ def risks(quorum: CapturedQuorum, action: Action, judged: Judged) -> tuple[Risk,
 
 def _of_quorum(quorum: CapturedQuorum, judged: Judged) -> Iterator[Risk]:
     if quorum.known.in_force.is_unlawful(quorum.epoch):
-        words = f"epoch {quorum.epoch} was won by a voter set that its log does not have in force"
+        words = f"epoch {quorum.epoch} was won with a voter set that is not in force in its log"
         yield Risk("stale_voter_set", words)
     if quorum.leader is None:
-        yield Risk("no_leader", f"nobody is known to lead epoch {quorum.epoch}: {quorum.no_leader}")
+        yield Risk("no_leader", f"no leader of epoch {quorum.epoch} is known: {quorum.no_leader}")
     elif not quorum.leader_is_captured:
-        words = f"leader {quorum.leader.id} was not captured: its log may hold more, even VotersRecords"
+        words = f"leader {quorum.leader.id} was not captured: its log may contain more, even VotersRecords"
         yield Risk("leader_not_captured", words)
     elif judged.before is not None and judged.high_watermarks[0] is None:
-        words = f"nothing of epoch {quorum.epoch} is proven committed: until then it changes no voters"
+        words = (
+            f"nothing of epoch {quorum.epoch} is proven committed: until then the leader changes no voters"
+        )
         yield Risk("no_own_epoch_commit", words)
     yield from _uncommitted_change(quorum)
 
@@ -65,7 +67,7 @@ def _of_voters(quorum: CapturedQuorum, action: Action) -> Iterator[Risk]:
             continue
         words = (
             f"node {member.key.id} runs from directory {member.key.directory_id}, but the voter is directory "
-            f"{entry.key.directory_id}: it fetches, yet does not count"
+            f"{entry.key.directory_id}: it fetches, but does not count"
         )
         yield Risk("stale_directory_id", words)
     yield from _moved(quorum)
@@ -93,7 +95,7 @@ def _of_action(quorum: CapturedQuorum, action: Action, judged: Judged) -> Iterat
     if isinstance(action, Remove):
         yield from _rejoining(quorum, action)
     if isinstance(action, Remove | Replace) and quorum.leader and quorum.leader.id == action.node_id:
-        yield Risk("leader_goes", f"{action.node_id} leads: during the election nothing is written")
+        yield Risk("leader_goes", f"{action.node_id} is the leader: nothing is written during the election")
     if isinstance(action, Replace) and action.successor is None and judged.before is not None:
         left = len(judged.before.voters) - 1
         tolerated = failures((left - 1) // 2)
@@ -118,11 +120,13 @@ def failures(tolerated: int) -> str:
 
 
 def _rejoining(quorum: CapturedQuorum, action: Remove) -> Iterator[Risk]:
-    """With auto-join a running controller that is no voter adds itself."""
+    """With auto-join a running controller that is not a voter adds itself."""
     key = ReplicaKey(action.node_id, directory_of(quorum, action.node_id, action.directory_id, voter=True))
     member = quorum.member(key)
     if member is not None and member.standing not in (Standing.NOT_KNOWN, Standing.REPLACED):
-        words = f"{key.id} runs: with controller.quorum.auto.join.enable=true it adds itself again at once"
+        words = (
+            f"{key.id} is running: with controller.quorum.auto.join.enable=true it adds itself again at once"
+        )
         yield Risk("auto_join", words)
     sets = [node.voters for node in set_nodes(quorum.known) if node.source == "record"]
     had = [any(voter.key == key for voter in one.voters) for one in sets]

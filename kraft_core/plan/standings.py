@@ -1,6 +1,6 @@
-"""Where each captured replica stood, by its newest capture. The one place that decides what supports SAFE.
+"""The state of each captured replica, by its newest capture. The one place that decides what supports SAFE.
 
-A voter is in sync only where its capture shows all of this: a log read to its end, a quorum-state that is not
+A voter is in sync only if its capture shows all of this: a log read to its end, a quorum-state that is not
 older than that log and is in the leader's epoch, a leader-epoch-checkpoint that the log reaches, the time of
 copying, and that no other capture is newer. Anything less is NOT_KNOWN, in words, and counts for nothing.
 """
@@ -170,11 +170,11 @@ def _log_gap(log: LeaderLog, capture: Capture) -> str | None:
         early = capture.captured_from - capture.captured_at
         return f"the stated time of its capture is {length(early)} before its newest record"
     if capture.captured_until is None:
-        return "when it was captured is not stated (capture.json or --captured-at)"
+        return "the time of its capture is not stated (capture.json or --captured-at)"
     captures = log.known.holdings.captures[capture.replica]
     others = (other for other in captures if other.capture_id != capture.capture_id)
     if not all(is_later(capture, other) for other in others):
-        return "another capture of it may be newer: its time is not stated, or is the same"
+        return "another capture of it may be newer: its time is the same or not stated"
     if capture.capture_id in log.known.holdings.went_back:
         return "an earlier capture of it held more: it lost what it had stored"
     apart = capture.captured_at - log.as_of
@@ -193,7 +193,7 @@ def _end_gap(capture: Capture) -> str:
     if not capture.readable:
         return "files of its log could not be read"
     if capture.older_log is not None:
-        return f"its log is older than other captured files, or a part of it ({capture.older_log})"
+        return f"its log is older than other captured files, or incomplete ({capture.older_log})"
     return "its log is damaged at the end" if capture.tail_damaged else "no file of its log was captured"
 
 
@@ -270,7 +270,7 @@ def _doubled(member: Member, members: list[Member], voters: VoterSet | None) -> 
     ]
     if not others:
         return member
-    words = f"{len(others) + 1} directories of id {member.key.id} were captured at one time"
+    words = f"{len(others) + 1} directories of id {member.key.id} were captured at the same time"
     standing = member.standing if member.standing is Standing.LEADER else Standing.NOT_KNOWN
     return replace(member, standing=standing, words=words, gap=words, log_gap=words)
 

@@ -1,8 +1,8 @@
 """The steps of an action with Kafka's own commands: the scenarios of KIP-853 as Kafka implements them.
 
-Disk failure: Kafka knows voters by id when one is added, so the old directory is removed first (the KIP adds
-first; the answer would be DUPLICATE_VOTER). Node failure: the new node is added, then the old one removed.
-Changed endpoints: the voter reports them itself after its restart (UpdateRaftVoter).
+Disk failure: Kafka identifies voters by id when one is added, so the old directory is removed first (the KIP
+adds first; the answer would be DUPLICATE_VOTER). Node failure: the new node is added, then the old one
+removed. Changed endpoints: the voter reports them itself after its restart (UpdateRaftVoter).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PlanStep:
 CAPTURE_MORE = PlanStep(
     "capture what is missing, quorum-state after the log",
     "kraftlake capture METADATA_LOG_DIR --to FOLDER",
-    "plan again, and go on only if it is SAFE",
+    "plan again, and continue only if it is SAFE",
 )
 
 
@@ -64,7 +64,7 @@ def _steps(quorum: CapturedQuorum, action: Action) -> Iterator[PlanStep]:
         case UpgradeKRaftVersion():
             yield from _upgrade(quorum, action.level)
         case Lose():
-            yield _look(quorum, "--status", "a leader, and HighWatermark rising", *action.node_ids)
+            yield _check(quorum, "--status", "a leader, and a rising HighWatermark", *action.node_ids)
 
 
 def _bring_back(quorum: CapturedQuorum, action: Action) -> Iterator[PlanStep]:
@@ -75,7 +75,7 @@ def _bring_back(quorum: CapturedQuorum, action: Action) -> Iterator[PlanStep]:
     behind = ", ".join(str(member.key.id) for member in lagging(quorum))
     what = f"bring back {behind}; then plan again" if behind else "do not do this: nothing would commit"
     yield PlanStep(what)
-    yield _look(quorum, "--replication", "Lag 0 for a majority of the voters")
+    yield _check(quorum, "--replication", "Lag 0 for a majority of the voters")
 
 
 def _know_more(quorum: CapturedQuorum, action: Action) -> Iterator[PlanStep]:
@@ -101,10 +101,12 @@ def _first(quorum: CapturedQuorum, action: Action, verdict: Verdict) -> Iterator
         behind = ", ".join(str(member.key.id) for member in lagging(quorum))
         who = f"bring back {behind}, so that" if behind else "wait until"
         yield PlanStep(f"{who} the pending change commits; then plan again")
-        yield _look(quorum, "--replication", "Lag 0 for a majority of the voters")
+        yield _check(quorum, "--replication", "Lag 0 for a majority of the voters")
     elif verdict.error is ErrorCode.INVALID_REQUEST and isinstance(action, Update) and quorum.leader:
         names = ",".join(end.name for end in quorum.endpoints_of(quorum.leader.id)[:1])
-        yield PlanStep(f"keep listener {names}, by which the leader reaches its voters, beside the new one")
+        yield PlanStep(
+            f"keep listener {names}, which the leader uses to reach its voters, beside the new one"
+        )
     elif verdict.error is ErrorCode.DUPLICATE_VOTER and isinstance(action, Add):
         yield PlanStep("to give this voter another disk", f"kraftlake plan replace {action.node_id} ...")
     elif verdict.error is ErrorCode.INVALID_UPDATE_VERSION and quorum.kraft_version == 0:
@@ -115,7 +117,7 @@ def _first(quorum: CapturedQuorum, action: Action, verdict: Verdict) -> Iterator
 
 def _caught_up(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -> PlanStep:
     directory = directory_id or fresh_directory(quorum, node_id) or "its new directory"
-    return _look(quorum, "--replication", f"{node_id} with {directory} is an Observer with Lag 0", node_id)
+    return _check(quorum, "--replication", f"{node_id} with {directory} is an Observer with Lag 0", node_id)
 
 
 def _addition(quorum: CapturedQuorum, node_id: int) -> Iterator[PlanStep]:
@@ -124,7 +126,7 @@ def _addition(quorum: CapturedQuorum, node_id: int) -> Iterator[PlanStep]:
         f"{QUORUM_TOOL} --command-config {config(node_id)} {bootstrap(quorum, node_id)} add-controller",
         f"Added controller {node_id}",
     )
-    yield _look(quorum, "--status", f"CurrentVoters lists {node_id}", node_id)
+    yield _check(quorum, "--status", f"CurrentVoters lists {node_id}", node_id)
 
 
 def _format_and_start(quorum: CapturedQuorum, node_id: int) -> Iterator[PlanStep]:
@@ -139,17 +141,17 @@ def _format_and_start(quorum: CapturedQuorum, node_id: int) -> Iterator[PlanStep
 def _remove(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -> Iterator[PlanStep]:
     yield PlanStep(
         f"set controller.quorum.auto.join.enable=false on {node_id}, if it is true, and restart it",
-        expect="else it adds itself again",
+        expect="otherwise it adds itself again",
     )
     yield _removal(quorum, node_id, directory_id)
-    yield _look(quorum, "--status", f"CurrentVoters no longer lists {node_id}", node_id)
+    yield _check(quorum, "--status", f"CurrentVoters no longer lists {node_id}", node_id)
     yield PlanStep(f"stop {node_id}", f"bin/kafka-server-stop.sh --node-id={node_id}")
 
 
 def _removal(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -> PlanStep:
     directory = directory_of(quorum, node_id, directory_id, voter=True) or "DIRECTORY_ID"
     return PlanStep(
-        f"take {node_id} with directory {directory} out of the voters",
+        f"remove {node_id} with directory {directory} from the voters",
         f"{QUORUM_TOOL} {bootstrap(quorum, node_id)} remove-controller --controller-id {node_id} "
         f"--controller-directory-id {directory}",
         f"Removed KRaft controller {node_id}",
@@ -168,7 +170,7 @@ def _replace(quorum: CapturedQuorum, action: Replace) -> Iterator[PlanStep]:
         return
     yield from _add(quorum, successor, None)
     yield _removal(quorum, node_id, None)
-    yield _look(quorum, "--status", f"CurrentVoters lists {successor}, and no longer {node_id}", node_id)
+    yield _check(quorum, "--status", f"CurrentVoters lists {successor}, and no longer {node_id}", node_id)
 
 
 def _update(quorum: CapturedQuorum, action: Update) -> Iterator[PlanStep]:
@@ -182,7 +184,7 @@ def _update(quorum: CapturedQuorum, action: Update) -> Iterator[PlanStep]:
         return
     yield PlanStep(f"on {node_id}, set advertised.listeners={listeners} in {config(node_id)}")
     yield from _restart(quorum, node_id)
-    yield _look(quorum, "--status", f"CurrentVoters has {listeners} for {node_id}", node_id)
+    yield _check(quorum, "--status", f"CurrentVoters has {listeners} for {node_id}", node_id)
 
 
 def _listener_change(quorum: CapturedQuorum, fresh: Endpoint, known: list[str]) -> Iterator[PlanStep]:
@@ -203,13 +205,13 @@ def _listener_change(quorum: CapturedQuorum, fresh: Endpoint, known: list[str]) 
     for node_id in everyone:
         yield PlanStep(f"on {node_id}, remove {','.join(known)}; controller.listener.names={fresh.name}")
         yield from _restart(quorum, node_id)
-    yield _look(quorum, "--status", f"CurrentVoters has {fresh.name} for every voter")
+    yield _check(quorum, "--status", f"CurrentVoters has {fresh.name} for every voter")
 
 
 def _restart(quorum: CapturedQuorum, node_id: int) -> Iterator[PlanStep]:
     yield PlanStep(f"stop {node_id}", f"bin/kafka-server-stop.sh --node-id={node_id}")
     yield PlanStep(f"start {node_id}", f"bin/kafka-server-start.sh -daemon {config(node_id)}")
-    yield _look(quorum, "--replication", f"{node_id} is a Follower with Lag 0 before the next one", node_id)
+    yield _check(quorum, "--replication", f"{node_id} is a Follower with Lag 0 before the next one", node_id)
 
 
 def _upgrade(quorum: CapturedQuorum, level: int) -> Iterator[PlanStep]:
@@ -217,11 +219,11 @@ def _upgrade(quorum: CapturedQuorum, level: int) -> Iterator[PlanStep]:
     if quorum.kraft_version != level:
         yield PlanStep("check that every broker and controller supports it", f"{features} describe")
         yield PlanStep(f"finalize {level}", f"{features} upgrade --feature kraft.version={level}")
-    yield _look(quorum, "--status", "CurrentVoters shows directory ids")
+    yield _check(quorum, "--status", "CurrentVoters shows directory ids")
 
 
-def _look(quorum: CapturedQuorum, what: str, expect: str, *without: int) -> PlanStep:
-    return PlanStep("look", f"{QUORUM_TOOL} {bootstrap(quorum, *without)} describe {what}", expect)
+def _check(quorum: CapturedQuorum, what: str, expect: str, *without: int) -> PlanStep:
+    return PlanStep("check", f"{QUORUM_TOOL} {bootstrap(quorum, *without)} describe {what}", expect)
 
 
 def config(node_id: int) -> str:

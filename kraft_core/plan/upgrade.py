@@ -1,6 +1,6 @@
 """May this feature, or every feature of a release, be finalized now?
 
-Asked of the leader's whole log and of its committed part: the answer is known only if both agree.
+Computed from the leader's whole log and from its committed part: the answer is known only if both agree.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ def plan_upgrade(metadata: CapturedMetadata, upgrade: FeatureUpgrade) -> Answer:
     then = _state(metadata, metadata.committed)
     open_questions = list(_needed(metadata, state, made))
     if then is None:
-        open_questions.append("nothing that was captured proves this metadata committed")
+        open_questions.append("the captures do not prove this metadata committed")
     elif _ruling(then, upgrade) != _ruling(state, upgrade):
         open_questions.append("it depends on records at the log's end that are not proven committed")
     if made.verdict == "not_known" or not open_questions:
         return made
-    reason = f"{open_questions[0]}; if the rest is as the captures show: {made.verdict}, {made.reason}"
+    reason = f"{open_questions[0]}; otherwise, by the captures: {made.verdict}, {made.reason}"
     return replace(
         made, verdict="not_known", reason=reason, missing=tuple(open_questions), steps=(CAPTURE_MORE,)
     )
@@ -89,7 +89,7 @@ def _needed(metadata: CapturedMetadata, state: FeatureState, made: Answer) -> It
     leader = metadata.quorum.leader_log_gap if made.verdict == "refused" else metadata.quorum.leader_gap
     yield from (words for words in (leader, metadata.gap) if words is not None)
     if release_by(state.local) is None:
-        yield f"leader {state.leader_id} runs a release whose rules are not known here"
+        yield f"leader {state.leader_id} runs a release that Kraftlake does not know"
 
 
 def _state(metadata: CapturedMetadata, image: Image | None) -> FeatureState | None:
@@ -138,7 +138,7 @@ def _answer(metadata: CapturedMetadata, upgrade: FeatureUpgrade, state: FeatureS
             error_text=text,
         )
     if all(state.level(feature) == level for feature, level in upgrade.updates.items()):
-        reason = "this is in effect already; nothing would change"
+        reason = "already in effect; nothing would change"
         return Answer(question, "safe", reason, evidence)
     raft = _raft_answer(metadata, upgrade, state)
     if raft is not None:
@@ -201,7 +201,7 @@ def _blocker_words(state: FeatureState, metadata: CapturedMetadata, blocker: Blo
     who = f"{blocker.kind} {blocker.node_id}"
     asked = level_words(blocker.feature, blocker.level)
     if blocker.supported is None:
-        return f"{who} has not registered, so that {asked} is refused"
+        return f"{who} has not registered, so {asked} is refused"
     registered = (state.brokers if blocker.kind == "broker" else state.controllers)[blocker.node_id]
     release = release_by(registered)
     software = f" (Kafka {release.name})" if release else ""
@@ -249,8 +249,8 @@ def _controller_ghost(state: FeatureState, node_id: int, blocker: Blocker) -> Pl
         )
     return PlanStep(
         f"start a controller with id {node_id}{_first_release(blocker)} until it has registered",
-        expect=f"before metadata.version {METADATA_LEVELS[CONTROLLERS_UNREGISTER]} nothing removes its "
-        "registration: a newer one of the id replaces it",
+        expect=f"before metadata.version {METADATA_LEVELS[CONTROLLERS_UNREGISTER]} a registration cannot "
+        f"be removed, only replaced by a newer one of the same id",
     )
 
 
@@ -275,7 +275,7 @@ def _risks(metadata: CapturedMetadata, state: FeatureState, upgrade: FeatureUpgr
     yield from _elr_risk(metadata, state, upgrade)
     for feature, level in upgrade.updates.items():
         if feature not in (METADATA_VERSION, KRAFT_VERSION) and level < state.level(feature):
-            words = f"what clients use of {feature} {state.level(feature)} is no longer served"
+            words = f"clients can no longer use {feature} {state.level(feature)}"
             yield Risk("feature_lost", words)
     unregistered = [
         str(voter.key.id)

@@ -1,7 +1,7 @@
 """The verdict on an action: what the protocol engine answers in every state that the captures allow.
 
-Of several answers the first of these holds: refused, unsafe, not known, safe. Safe is said by _decided alone,
-and only where the captures show everything that it counts.
+Of several answers the first of these counts: refused, unsafe, not known, safe. Only _decided answers safe,
+and only if the captures show everything that it counts.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _decided(quorum: CapturedQuorum, verdict: Verdict, gap: str | None) -> Verdi
     open_questions = "; ".join(words for words in gaps if words is not None)
     if not open_questions or verdict.name == "not_known":
         return verdict
-    would_be = f"if the rest is as the captures show: {verdict.name}, {verdict.reason}"
+    would_be = f"otherwise, by the captures: {verdict.name}, {verdict.reason}"
     return Verdict("not_known", f"{open_questions}; {would_be}", verdict.error, verdict.error_text)
 
 
@@ -127,7 +127,7 @@ def _missing(
 
 
 def _ruled_out(quorum: CapturedQuorum, action: Action) -> Verdict | None:
-    """What the records alone decide: a stale voter set, a node that is no voter, software that is too old."""
+    """What the records alone decide: a stale voter set, a node that is not a voter, too old software."""
     if quorum.known.in_force.is_unlawful(quorum.epoch):
         reason = (
             f"the leader of epoch {quorum.epoch} was elected by another voter set than its log's (Kafka's "
@@ -162,12 +162,12 @@ def _watermarks(quorum: CapturedQuorum, both: tuple[World, World]) -> tuple[int 
 
 def _not_in_sight(quorum: CapturedQuorum) -> str:
     if quorum.leader is None:
-        return f"nobody is known to lead epoch {quorum.epoch}: {quorum.no_leader}"
+        return f"no leader of epoch {quorum.epoch} is known: {quorum.no_leader}"
     if quorum.voters is None or quorum.kraft_version is None:
         reported = static_voters_reported(quorum.known)
         unproven = f"; {reported}, which proves no majority" if reported else ""
         return f"the voter set in force is in no captured log or checkpoint{unproven}"
-    return f"no captured log holds a record of epoch {quorum.epoch}, which {quorum.leader.id} leads"
+    return f"no captured log contains a record of epoch {quorum.epoch}, whose leader is {quorum.leader.id}"
 
 
 def side(world: World) -> Side:
@@ -210,9 +210,11 @@ def _already(here: tuple[World, ...]) -> Verdict:
     """A request that changes nothing: what it asks for is in the leader's log, and lasts if that commits."""
     lives = [engine.goes_on(world) for world in here]
     if all(lives):
-        return Verdict("safe", "this is in effect already; nothing would be written")
+        return Verdict("safe", "already in effect; nothing would be written")
     shown = engine.side_words(here[0])
-    reason = f"the leader's log has this already, but whether it commits depends on its voters: {shown}"
+    reason = (
+        f"the leader's log already has this change, but whether it commits depends on its voters: {shown}"
+    )
     return Verdict("not_known" if any(lives) else "unsafe", reason)
 
 
@@ -259,7 +261,7 @@ def _committed(part: ActionPart, after: tuple[World, ...]) -> tuple[Verdict, tup
         reason = f"Kafka accepts the change, but it will not commit: {stuck}; later changes are then refused"
         return Verdict("unsafe", reason), after
     if len(lasting) < len(after):
-        reason = f"after {part.what} the others elect no leader, as far as was captured"
+        reason = f"after {part.what} the others elect no leader, by what was captured"
         return Verdict("unsafe" if not lasting else "not_known", reason), lasting
     lives = [engine.commits(engine.write(world)) for world in lasting]
     if not all(done) or not all(lives):
@@ -290,7 +292,7 @@ def _take_loss(part: ActionPart, here: tuple[World, ...]) -> tuple[Verdict, tupl
         shown = engine.side_words(replace(here[0], fetching=_left(here[0], part.lost)))
         reason = f"without {names} it depends on voters not known to be in sync: {shown}"
         return Verdict("not_known", reason), lasting
-    reason = f"without {names} nothing commits: too few of the voters left are in sync"
+    reason = f"without {names} nothing commits: too few of the remaining voters are in sync"
     return Verdict("unsafe", reason), lasting
 
 
@@ -310,7 +312,7 @@ def _without_latest_set(world: World, lost: tuple[int, ...]) -> str:
     left = (quorum.member(key) for key in _left(world, lost) if entries.voter_for(key) is not None)
     if any((member.end_offset or 0) > offset for member in left if member is not None):
         return ""
-    return f"no voter left had fetched the VotersRecord at {offset}; capture again once they have"
+    return f"no remaining voter had fetched the VotersRecord at {offset}; capture again once they have"
 
 
 def _left(world: World, lost: tuple[int, ...]) -> frozenset[ReplicaKey]:

@@ -65,7 +65,7 @@ def _status(replica: Replica, state: Leader, entry: ReplicaProgress) -> ReplicaS
 
 
 def handle_update_features(replica: Replica, message: RaftMessage, request: UpdateFeaturesRequest) -> Step:
-    """Raise kraft.version to 1; the current level is no change, a lower one is refused."""
+    """Raise kraft.version to 1; the current level is not a change, a lower one is refused."""
     error, text = _upgrade_error(replica, request.kraft_version)
     step = Step(replica)
     unchanged = request.kraft_version == replica.kraft_version or request.validate_only

@@ -78,7 +78,7 @@ def fetch(replica: Replica, destination: int) -> Step:
 def handle_fetch_response(replica: Replica, _: RaftMessage, response: FetchResponse) -> Step:
     """Follow the leader it names; then truncate, fetch a snapshot, or append and learn the watermark.
 
-    A snapshot id with a negative offset or epoch is no successful fetch (both: no id, None here).
+    A snapshot id with a negative offset or epoch is not a successful fetch (both: no id, None here).
     """
     if response.leader is None:
         return Step(replica)

@@ -100,7 +100,7 @@ def _initial_state(
 ) -> State:
     """Kafka's QuorumState.initialize.
 
-    A sole voter that led stands in a new election before it does anything else, so it is no resigned leader.
+    A sole voter that led becomes a candidate before it does anything else, so it is not a resigned leader.
     """
     if epoch < replica.log.last_epoch:
         return Unattached(replica.log.last_epoch, deadline)

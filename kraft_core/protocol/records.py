@@ -30,7 +30,7 @@ def data_batch(replica: Replica, record_count: int) -> Batch:
 
 
 def _batch(replica: Replica, record_count: int, records: tuple[ControlRecord, ...]) -> Batch:
-    """The CRC stands for the content: equal only for the same writer, epoch and place."""
+    """The CRC represents the content: equal only for the same writer, epoch and position."""
     start = replica.log.end_offset
     size_bytes = BATCH_HEADER_BYTES + RECORD_BYTES * record_count
     identity = repr((replica.key, replica.epoch, start, record_count, len(records))).encode()

@@ -323,7 +323,7 @@ class Replica:
         return self.is_voter and len(self.voters) == 1
 
     def endpoints_of(self, voter_id: int) -> Endpoints:
-        """A voter's endpoints by the voter set in force, none for an id that is no voter."""
+        """A voter's endpoints by the voter set in force, none for an id that is not a voter."""
         return next((voter.endpoints for voter in self.voters if voter.key.id == voter_id), ())
 
 
@@ -353,7 +353,7 @@ def operate(replica: Replica, operation: Operation) -> Step:
 
 
 def written(replica: Replica) -> Replica:
-    """Its quorum-state is written anew; version 1, with kraft.version 1, has the vote's directory id."""
+    """Its quorum-state is rewritten; version 1, with kraft.version 1, has the vote's directory id."""
     return replace(replica, quorum_state_voters=None if replica.kraft_version > 0 else replica.voters.ids)
 
 

@@ -37,7 +37,7 @@ def _table() -> tuple[Transition, ...]:
         Transition(unattached, unattached, "learns of a higher epoch, or votes", None),
         Transition(unattached, prospective, "election timeout", False),
         Transition(unattached, follower, "learns who leads", None),
-        Transition(unattached, observer, "learns who leads and is no voter", None),
+        Transition(unattached, observer, "learns who leads and is not a voter", None),
         Transition(prospective, prospective, "votes", False),
         Transition(prospective, candidate, "a majority grants the pre-vote", True),
         Transition(prospective, unattached, "loses the pre-vote, or learns of a higher epoch", None),

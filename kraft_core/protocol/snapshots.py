@@ -81,7 +81,7 @@ def handle_fetch_snapshot_response(replica: Replica, _: RaftMessage, response: F
 
 
 def _leader_has_no_snapshot(response: FetchSnapshotResponse) -> bool:
-    """A negative offset or epoch is no snapshot's, whatever the error; an error may come without an id."""
+    """A negative offset or epoch is not a snapshot's, whatever the error; an error may come without an id."""
     if response.snapshot_id is None:
         return response.error in (ErrorCode.NONE, ErrorCode.SNAPSHOT_NOT_FOUND)
     return response.error is ErrorCode.SNAPSHOT_NOT_FOUND or min(astuple(response.snapshot_id)) < 0

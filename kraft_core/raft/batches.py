@@ -42,7 +42,7 @@ class ControlRecord:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A record batch; `last_offset` is inclusive, `crc` (with size) stands for its content."""
+    """A record batch; `last_offset` is inclusive, `crc` (with size) represents its content."""
 
     base_offset: int
     last_offset: int

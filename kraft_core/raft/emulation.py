@@ -9,7 +9,7 @@ Kafka keeps voter sets and kraft.version in memory and reads on from `next_offse
   then leaves none, and the static set, or nobody, is in force.
 The replica leads, grants and counts majorities by that set, and writes it into its snapshots. A restart fixes
 it, unless a snapshot carries it. Kraftlake computes by the log (`voters_of_log`); this module emulates the
-fault.
+defect.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class OffsetHistory(Generic[T]):
-    """An immutable list of (offset, value), offsets strictly rising; -1 stands for "before the log"."""
+    """An immutable list of (offset, value), offsets strictly increasing; -1 means "before the log"."""
 
     entries: tuple[tuple[int, T], ...] = ()
 

@@ -1,7 +1,7 @@
-"""KRaft's rules that one replica's log can keep or break, one function a rule.
+"""KRaft's rules that the log of one replica can satisfy or violate, one function per rule.
 
-Every function takes engine values and yields a Violation for each breach; rules.RULES has what each number
-demands and its source. Rules between replicas, and from one state to the next, are in quorum_invariants.
+Every function takes engine values and yields a Violation for each breach; rules.RULES has the requirement of
+each number and its source. Rules between replicas, and from one state to the next, are in quorum_invariants.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def judged_election(
 def granting_voters_are_a_majority(
     leader_epoch: int, offset: int, change: LeaderChange, voters: VoterSet
 ) -> Iterator[Violation]:
-    """Rule 25, reported as a part of rule 23: who granted the vote and is no voter does not count."""
+    """Rule 25, reported as a part of rule 23: who granted the vote and is not a voter does not count."""
     granting = {voter.id for voter in change.granting_voters} & set(voters.ids)
     if len(granting) < voters.majority:
         detail = f"was granted by {sorted(granting)} of {list(voters.ids)}, which is not a majority"

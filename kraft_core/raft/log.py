@@ -1,4 +1,4 @@
-"""A replica's log as a value: batches, snapshots, epochs, start, high watermark, and what can be asked of it.
+"""A replica's log as a value: batches, snapshots, epochs, start, high watermark, and queries on it.
 
 Sources: KIP-595 (Fetch: is the follower's last epoch and offset a prefix of this log?), KIP-630 (an offset
 below the log's start is answered with a snapshot), Kafka's RaftLog and KafkaRaftLog (order of the checks).

@@ -142,7 +142,7 @@ def changes_follow_a_commit(
 ) -> Iterator[Violation]:
     """Rule 14, of what a leader is about to append; `epoch_start_offset` is where its epoch began.
 
-    The sets beside a LEADER_CHANGE or a KRAFT_VERSION are no changes.
+    The sets beside a LEADER_CHANGE or a KRAFT_VERSION are not changes.
     """
     known = leader.known_high_watermark
     for batch in batches:

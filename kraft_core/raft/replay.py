@@ -90,7 +90,7 @@ class CreateSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class InstallSnapshot:
-    """The replica has fetched a snapshot: if it is ahead of the log, the log begins anew behind it."""
+    """The replica has fetched a snapshot: if it is ahead of the log, the log restarts at its end."""
 
     snapshot: Snapshot
 
@@ -249,7 +249,7 @@ def _order(snapshot: Snapshot) -> tuple[int, int]:
 
 
 def _truncate_to_latest_snapshot(log: ReplicaLog) -> ReplicaLog:
-    """Begin anew behind the newest snapshot if it is of a later epoch, or further on in the same."""
+    """Restart the log at the newest snapshot if it is of a later epoch, or further on in the same."""
     latest = log.latest_snapshot
     if latest is None or latest.order <= (log.epochs.last_epoch or 0, log.end_offset):
         return log

@@ -1,7 +1,7 @@
 """KRaft's rules by number: the one place where any rule of KIP-595, KIP-630 and KIP-853 is found.
 
-A row leads from what a rule demands to where that is written (source), to the functions that keep or check it
-when logs are replayed and quorums simulated (engine), and to those that judge it on captures (finding).
+A row links the requirement of a rule to its source, to the functions that enforce or check it when logs are
+replayed and quorums simulated (engine), and to those that check it on captures (finding).
 Numbers are the API of findings. 25 to 43 are rules that have no finding of their own.
 """
 
@@ -265,12 +265,12 @@ RULES = {
             "a snapshot equals the replay of the log below its end",
             "KIP-630, Snapshots",
             finding=("findings.snapshot_rules.snapshots_equal_the_replay",),
-            note="raft knows no metadata: kraft_core.image.snapshot_check compares it",
+            note="the raft layer does not interpret metadata: kraft_core.image.snapshot_check compares it",
         ),
         Rule(
             23,
             "leader_change_names_the_set",
-            "a LEADER_CHANGE names the set in force below it and a majority of it",
+            "a LEADER_CHANGE contains the voter set in force below it, and a majority of it granted the vote",
             "KIP-595, LeaderChangeMessage",
             engine=("raft.invariants.leader_change_names_the_set", "protocol.records.start_of_epoch"),
             finding=("findings.election_rules.leader_change_names_the_set",),
@@ -332,7 +332,7 @@ RULES = {
             "KAFKA-15345",
             finding=("findings.watermark_rules.majority_holds_high_watermark",),
             reported_as=8,
-            note="raft appends what the controller hands it; the controller waits",
+            note="the raft layer appends what the controller passes; the controller waits",
         ),
         Rule(
             30,
@@ -340,7 +340,8 @@ RULES = {
             "a vote goes to a candidate whose log is at least as up to date as the voter's",
             "KIP-595, Vote; Raft, election restriction",
             engine=("protocol.voting.log_is_up_to_date", "protocol.voting.can_grant"),
-            note="no file keeps the voter's log end at its vote; a leader elected against it breaks rule 7",
+            note="no file records the voter's log end at its vote; a leader elected in spite of it "
+            "violates rule 7",
         ),
         Rule(
             31,
@@ -348,7 +349,7 @@ RULES = {
             "a replica votes for one candidate per epoch, and stores the vote before it answers",
             "KIP-595, Vote; KIP-853, Vote",
             engine=("protocol.voting.has_voted_for", "protocol.transitions.vote_for"),
-            note="quorum-state keeps the last vote only; two leaders of one epoch break rule 1",
+            note="quorum-state contains only the last vote; two leaders of one epoch violate rule 1",
         ),
         Rule(
             32,
@@ -356,7 +357,7 @@ RULES = {
             "a replica raises its epoch only after a majority would vote for it",
             "KIP-996; KIP-853, Vote",
             engine=("protocol.voting.begin_election", "protocol.transitions.to_prospective"),
-            note="a pre-vote is in no file",
+            note="pre-votes are not recorded in files",
         ),
         Rule(
             33,
@@ -364,7 +365,7 @@ RULES = {
             "a voter answers only requests meant for its id and directory id",
             "KIP-853, Vote; BeginQuorumEpoch",
             engine=("protocol.checks.is_meant_for",),
-            note="requests are in no file",
+            note="requests are not recorded in files",
         ),
         Rule(
             34,
@@ -372,7 +373,7 @@ RULES = {
             "a request of an older epoch is refused",
             "KIP-595, Vote; Fetch",
             engine=("protocol.checks.voter_request_error", "protocol.checks.leader_request_error"),
-            note="requests are in no file; a fenced leader's batches break rule 2",
+            note="requests are not recorded in files; the batches of a fenced leader violate rule 2",
         ),
         Rule(
             35,
@@ -380,19 +381,19 @@ RULES = {
             "a voter is a replica id with a directory id; an entry without one matches any",
             "KIP-853, Key terms",
             engine=("raft.voters.Voter.matches", "raft.voters.VoterSet.voter_for"),
-            note="no breach of its own: every rule that counts voters matches them so",
+            note="no violation of its own: every rule that counts voters matches them this way",
         ),
         Rule(
             36,
             "fetch_is_validated",
-            "a follower whose log end is no prefix of the leader's log truncates to the diverging epoch",
+            "a follower whose log is not a prefix of the leader's log truncates to the diverging epoch",
             "KIP-595, Fetch, check 2",
             engine=(
                 "protocol.fetch_validation.fetch_validity",
                 "raft.log.ReplicaLog.validate",
                 "raft.log.ReplicaLog.truncation_offset",
             ),
-            note="a tail that was not truncated breaks rule 3; truncations are rows of table truncations",
+            note="a tail that was not truncated violates rule 3; truncations are rows of table truncations",
         ),
         Rule(
             37,
@@ -400,7 +401,8 @@ RULES = {
             "a fetch below the leader's log start is answered with a snapshot",
             "KIP-630, Fetch",
             engine=("protocol.fetch_validation.fetch_validity", "raft.log.ReplicaLog.validate"),
-            note="responses are in no file; a log without the snapshot it begins under breaks rule 19",
+            note="responses are not recorded in files; a log without the snapshot below its start violates "
+            "rule 19",
         ),
         Rule(
             38,
@@ -408,7 +410,7 @@ RULES = {
             "a leader that no majority of the voters fetches from resigns",
             "KIP-853, Fetch; Kafka's LeaderState (check-quorum)",
             engine=("protocol.leading.majority_has_fetched", "protocol.leading.update_check_quorum"),
-            note="fetches are in no file",
+            note="fetches are not recorded in files",
         ),
         Rule(
             39,
@@ -427,7 +429,7 @@ RULES = {
                 "protocol.features.all_voters_support",
                 "protocol.membership.handle_api_versions_response",
             ),
-            note="the leader asks the voter itself; no file keeps the answer of one it refused",
+            note="the leader asks the voter itself; no file records the answer of a voter that it refused",
         ),
         Rule(
             41,
@@ -435,7 +437,7 @@ RULES = {
             "a voter id is added once, whatever its directory id",
             "Kafka's AddVoterHandler",
             engine=("protocol.membership.handle_add_voter",),
-            note="KIP-853 allows two directories of one id; two live ones of a static id count once",
+            note="KIP-853 allows two directories of one id; two live ones of a static id are counted once",
         ),
         Rule(
             42,
@@ -443,7 +445,7 @@ RULES = {
             "the last voter is not removed",
             "KIP-853, RemoveVoter",
             engine=("protocol.membership.handle_remove_voter",),
-            note="an empty VotersRecord is read as unknown, and proves nothing",
+            note="an empty VotersRecord is read as unknown and proves nothing",
         ),
         Rule(
             43,
@@ -456,7 +458,7 @@ RULES = {
         Rule(
             44,
             "stored_stays",
-            "a replica loses what it stored only to a higher epoch, and its own epoch never goes back",
+            "a replica loses what it stored only to a higher epoch, and its own epoch never decreases",
             "KIP-595, Quorum state; Fetch",
             engine=("protocol.transitions.to_unattached", "protocol.transitions.to_follower"),
             finding=("findings.directory_rules.stored_stays",),
@@ -464,7 +466,7 @@ RULES = {
         Rule(
             45,
             "one_directory_per_static_id",
-            "a voter that is known by id alone keeps its directory",
+            "a voter that is identified by id alone keeps its directory",
             "KIP-853, Motivation",
             finding=("findings.directory_rules.one_directory_per_static_id",),
             note="the engine's voters have one directory each",
@@ -472,7 +474,7 @@ RULES = {
         Rule(
             46,
             "log_is_not_behind_its_files",
-            "a log reaches what the files beside it name",
+            "a log reaches the offsets in the files beside it",
             "KIP-101; Kafka's LeaderEpochFileCache",
             finding=("findings.directory_rules.log_is_not_behind_its_files",),
             note="the engine writes a replica's files at once",
@@ -480,21 +482,21 @@ RULES = {
         Rule(
             47,
             "one_quorum_per_cluster_id",
-            "a cluster id names one quorum",
+            "a cluster id belongs to one quorum",
             "KIP-78, Cluster Id",
             finding=(
                 "findings.observed_quorum.one_quorum_per_cluster_id",
                 "findings.life_rules.one_life_per_cluster_id",
             ),
-            note="the engine's replicas refuse requests of another cluster id; its quorums have one each",
+            note="the engine's replicas refuse requests with another cluster id; each of its quorums has one",
         ),
         Rule(
             48,
             "copied_after_it_was_written",
-            "a copy is stated to be no older than what it holds",
+            "the stated time of a copy is not earlier than its content",
             "Kafka's record format, version 2: timestamps",
             finding=("findings.directory_rules.copied_after_it_was_written",),
-            note="a replica is not told when it is copied",
+            note="a replica does not know when it is copied",
         ),
         Rule(
             49,
@@ -502,12 +504,12 @@ RULES = {
             "a record can be replayed onto the log below it",
             "Kafka's ReplicationControlManager, ClusterControlManager, MetadataDelta and others",
             finding=("findings.replay_rules.records_can_be_replayed",),
-            note="the engine's logs hold no metadata records",
+            note="the engine's logs contain no metadata records",
         ),
         Rule(
             50,
             "static_voters_stay",
-            "all nodes of a static quorum are configured with the voters that its elections name",
+            "all nodes of a static quorum are configured with the voters in its LEADER_CHANGE records",
             "KIP-853, Quorum state: CurrentVoters",
             finding=("findings.observed_quorum.static_voters_stay",),
             note="the static voters of the engine's replicas do not change",
@@ -518,7 +520,7 @@ RULES = {
             "a directory id belongs to one node",
             "KIP-858, directory.id",
             finding=("findings.directory_rules.one_node_per_directory_id",),
-            note="each directory of the engine's quorums has an id of its own",
+            note="each directory of the engine's quorums has a distinct id",
         ),
     )
 }

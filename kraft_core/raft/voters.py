@@ -1,10 +1,10 @@
 """Voters, voter sets, and which set was in force at which offset.
 
 KIP-853. A voter is a replica id with a directory id: a replaced disk is another replica. A set read from
-`controller.quorum.voters` has no directory ids; such an entry stands for any directory of that id. A set is
+`controller.quorum.voters` has no directory ids; such an entry matches any directory of that id. A set is
 in force from the moment a replica holds its VotersRecord, committed or not, and reverts when the record is
-truncated. Only one voter is added or removed at a time, because then every majority of the old set meets
-every majority of the new one.
+truncated. Only one voter is added or removed at a time, because then every majority of the old set
+intersects every majority of the new one.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class VoterSet:
         return len(self.voters) // 2 + 1
 
     def voter_for(self, replica: ReplicaKey) -> Voter | None:
-        """The entry that `replica` is, or None where it is no voter."""
+        """The entry that `replica` is, or None where it is not a voter."""
         return next((voter for voter in self.voters if voter.matches(replica)), None)
 
     def to_record(self) -> dict[str, Any]:

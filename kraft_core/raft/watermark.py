@@ -1,4 +1,4 @@
-"""The high watermark: how far a leader knows its log to be held by a majority of the voters.
+"""The high watermark: up to where a leader knows its log to be stored by a majority of the voters.
 
 KIP-595: the leader learns each follower's log end from its fetch offsets; the high watermark is the highest
 offset that a majority has reached. It is exposed only once it passes the start of the leader's own epoch, for
@@ -17,7 +17,7 @@ from kraft_core.raft.voters import ReplicaKey, Voter, VoterSet
 
 @dataclass(frozen=True, slots=True)
 class ReplicaProgress:
-    """What a leader knows of a replica: its log end (None: nothing in this epoch yet), whether it follows."""
+    """A leader's view of a replica: its log end (None: nothing in this epoch yet), whether it follows."""
 
     key: ReplicaKey
     end_offset: int | None = None

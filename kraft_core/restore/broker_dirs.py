@@ -1,7 +1,7 @@
 """What the log directories of brokers tell of the metadata that they were given: topics and leader epochs.
 
 A broker keeps in each partition's directory the topic's id and the leader epochs under which messages were
-written. What no capture knows of them was in metadata records that no capture holds; what is restored must
+written. What no capture has of them was in metadata records that no capture contains; what is restored must
 lie above them, or brokers truncate messages.
 """
 
@@ -38,7 +38,7 @@ Content = TypeVar("Content")
 
 
 class BrokerDirError(ValueError):
-    """A directory that is no broker's, or whose files do not say enough; the message says what is wrong."""
+    """A directory that is not a broker's, or whose files are insufficient; the message says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def broker_log_dir(log_dir: Path, cluster_id: str) -> BrokerLogDir:
     """What a log directory holds. Raises BrokerDirError, also for a directory of another cluster."""
     meta = _read(log_dir / "meta.properties", read_meta_properties)
     if meta.node_id is None or meta.cluster_id != cluster_id:
-        raise BrokerDirError(f"{log_dir}: its meta.properties does not name a node of cluster {cluster_id}")
+        raise BrokerDirError(f"{log_dir}: its meta.properties is not that of a node of cluster {cluster_id}")
     return BrokerLogDir(meta.node_id, meta.directory_id, tuple(_held(log_dir, meta.node_id)))
 
 
@@ -133,7 +133,7 @@ class BrokersEvidence:
         if found:
             yield PossibleLoss(
                 UNSEEN_RECORDS,
-                "Brokers hold what no captured metadata knows, so records are missing: "
+                "Brokers have what no captured metadata contains, so records are missing: "
                 f"{first_named(list(found), _MOST_NAMED)}.",
             )
 

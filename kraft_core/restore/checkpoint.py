@@ -40,8 +40,8 @@ def level_of(image: Image) -> int:
         raise UnwritableError("the metadata has no metadata.version, without which no controller can lead")
     if not LOWEST_LEVEL <= feature.level <= HIGHEST_LEVEL:
         raise UnwritableError(
-            f"metadata.version {feature.level} is not between {LOWEST_LEVEL} and {HIGHEST_LEVEL}: what Kafka "
-            "does with such a restored checkpoint was not tried"
+            f"metadata.version {feature.level} is not between {LOWEST_LEVEL} and {HIGHEST_LEVEL}: "
+            f"restoring such a checkpoint has not been tested"
         )
     return feature.level
 

@@ -38,8 +38,8 @@ _RULES_OF_ONE_HISTORY = frozenset({1, 3, 4, 5, 7, 8, 23, 25, 27, 30, 44, 45, 47}
 
 # In words that follow the node's name: the capture may be a backup.
 _MAY_HAVE_GONE_ON = (
-    "is stated to be gone, so what it stored after it was captured is not known: leave it out of --gone if "
-    "it was captured after it had stopped for good."
+    "is stated to be gone, so what it stored after its capture is not known: omit it from --gone if it was "
+    "captured after it had stopped for good."
 )
 
 
@@ -53,7 +53,7 @@ class PossibleLoss:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The source and what stands against it. capture: None where no captured log can be one."""
+    """The source and the objections to it. capture: None if no captured log can be a source."""
 
     capture: Capture | None
     advice: RecoveryAdvice
@@ -89,12 +89,12 @@ def choose(
     lines = _lines_text([*candidates, *(c for life in other_lives for c in _candidates(life))])
     if contested and line is None:
         refusals += contested
-        refusals.append(f"Choose the history that is restored by the end of its log (--line): {lines}.")
+        refusals.append(f"Choose the history to restore by the end of its log (--line): {lines}.")
     if chosen is None:
         refusals.append(
             "No captured log could be read: capture a controller, or a broker's metadata log."
             if line is None
-            else f"No captured log of this history ends at {line[0]}@{line[1]}; there are: {lines}."
+            else f"No captured log of this history ends at {line[0]}@{line[1]}; there are {lines}."
         )
         return Choice(None, advice, tuple(refusals), ())
     capture = captures[chosen.capture_id]
@@ -106,7 +106,7 @@ def choose(
     else:
         losses += (PossibleLoss(COMMITTED_RECORDS, sentence) for sentence in given_up)
         if contested or _line(chosen) != _line(candidates[0]):
-            words = f"Restored is the log that ends at {line[0]}@{line[1]}, of these: {lines}."
+            words = f"The log that ends at {line[0]}@{line[1]} is restored, of these: {lines}."
             losses.append(PossibleLoss(OTHER_LINE, " ".join((*contested, words))))
     return Choice(capture, advice, tuple(refusals), tuple(losses))
 
@@ -145,7 +145,7 @@ def _claim(candidate: RecoveryCandidate) -> tuple[int, int, bool, int, str]:
 def _lives(known: Conclusions, others: Sequence[Conclusions]) -> Iterator[str]:
     if others:
         id_ = known.facts.cluster_id.partition("/")[0]
-        yield f"The captures of cluster id {id_} are of several histories: give those of one alone."
+        yield f"The captures of cluster id {id_} are of several histories: give those of only one."
 
 
 def _contested(known: Conclusions, findings: Sequence[Finding]) -> Iterator[str]:
@@ -186,9 +186,9 @@ def _unusable(capture: Capture) -> Iterator[str]:
     """What keeps the chosen log from being whole."""
     name = f"Node {label(capture.replica)} has the best claim, but"
     if not capture.readable:
-        yield f"{name} files of its log could not be read: capture it with the right to read them."
+        yield f"{name} files of its log could not be read: capture it as a user that may read them."
     if capture.tail_damaged:
-        yield f"{name} its log is damaged at the end, and what follows there is not known."
+        yield f"{name} its log is damaged at the end, and what followed is not known."
     if not capture.is_contiguous:
         yield f"{name} its captured log has a gap: capture it again."
 
@@ -213,9 +213,9 @@ def _losses(
     if not is_proven:
         yield PossibleLoss(
             UNSEEN_RECORDS,
-            f"Records from offset {end} on may have been committed that no capture holds: topics, configs, "
-            "users and rights that were created, changed or taken away there, and changes of ISRs: then a "
-            f"broker may lead that lacks acknowledged messages. {advice.why}",
+            f"Records from offset {end} on that no capture contains may have been committed: created, "
+            f"changed or deleted topics, configs, users and ACLs, and changes of ISRs, so that a broker "
+            f"that lacks acknowledged messages may lead. {advice.why}",
         )
     if capture.older_log is not None:
         yield PossibleLoss(
@@ -225,7 +225,7 @@ def _losses(
     tails = lacking(known, capture)
     if tails and not is_proven:
         yield PossibleLoss(
-            OTHER_TAILS, f"Other captures hold records that the source does not: {ranges_text(tails)}."
+            OTHER_TAILS, f"Other captures contain records that the source does not: {ranges_text(tails)}."
         )
     if not are_stopped:
         yield PossibleLoss(

@@ -30,8 +30,8 @@ def unregistered_loss(broker_id: int, directory_id: str) -> PossibleLoss:
     """Of a log directory that a broker has, and has not registered."""
     return PossibleLoss(
         NO_SURE_REPLICA,
-        f"Broker {broker_id} has a log directory {directory_id} that it has not registered: the disk is a "
-        f"new one, which lacks its messages (--lost-brokers {broker_id}), or the metadata is older than it.",
+        f"Broker {broker_id} has a log directory {directory_id} that it has not registered: the disk is "
+        f"new and lacks its messages (--lost-brokers {broker_id}), or the metadata is older than it.",
     )
 
 
@@ -40,15 +40,15 @@ def _of_partitions(sure: Sequence[SureReplica]) -> Iterator[PossibleLoss]:
     if waiting:
         yield PossibleLoss(
             NO_SURE_REPLICA,
-            f"{count(len(waiting), 'partition')} without a leader: no broker that comes back is sure to have "
-            f"all acknowledged messages of {_named(waiting)}.",
+            f"{count(len(waiting), 'partition')} without a leader: no returning broker is sure to have all "
+            f"acknowledged messages of {_named(waiting)}.",
         )
     empty = [each for each in sure if each.is_empty]
     if empty:
         yield PossibleLoss(
             NO_SURE_REPLICA,
-            f"{count(len(empty), 'partition')} without messages: the broker that is to lead does not hold "
-            f"{_named(empty)}, and no other one that comes back is sure to have all acknowledged messages.",
+            f"{count(len(empty), 'partition')} without messages: the broker that would lead does not have "
+            f"{_named(empty)}, and no other returning broker is sure to have all acknowledged messages.",
         )
     led_elsewhere = [each for each in sure if each.leader_is_lost]
     if led_elsewhere:

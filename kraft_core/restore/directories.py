@@ -31,7 +31,7 @@ class TargetError(ValueError):
 def check_target(target: Path) -> None:
     """Raises TargetError unless the target is new, and apart from every log directory of Kafka."""
     if os.path.lexists(target):
-        raise TargetError(f"{target} exists: a restoration is written to a new folder only")
+        raise TargetError(f"{target} exists: a restoration is written only to a new folder")
     parent = target.absolute().parent
     if not parent.is_dir():
         raise TargetError(f"{parent} is not a folder")
@@ -81,7 +81,7 @@ def check_written(made: Restored, log_dir: Path) -> None:
     place = (log.end_offset, log.leader_epoch, log.kraft_version)
     planned = (made.horizon.new_end, made.horizon.new_epoch, made.kraft_version)
     if found is not None or place != planned:
-        raise TargetError(f"{log_dir} differs from the plan in {found.kind if found else 'its place'}")
+        raise TargetError(f"{log_dir} differs from the plan in {found.kind if found else 'its location'}")
     checkpoint = log_dir / made.checkpoint_name
     if checkpoint.read_bytes() != made.checkpoint:
         raise TargetError(f"{checkpoint} differs from the plan")
@@ -91,10 +91,12 @@ def check_identity(home: Path, cluster_id: str, voter: NewVoter) -> None:
     """Raises TargetError unless a directory bears the voter's identity, and its owner alone can read it."""
     meta = home / "meta.properties"
     if not meta.is_file() or meta.read_bytes() != _meta_properties(cluster_id, voter):
-        raise TargetError(f"{home} is not of node {voter.id}@{voter.directory_id} of cluster {cluster_id}")
+        raise TargetError(
+            f"{home} is not the directory of node {voter.id}@{voter.directory_id} of cluster {cluster_id}"
+        )
     for path in (home, *home.rglob("*")):
         if path.stat().st_mode & 0o077:
-            raise TargetError(f"{path} holds secrets, and others than its owner may open it")
+            raise TargetError(f"{path} contains secrets, and is accessible to others than its owner")
 
 
 def _write_voter(made: Restored, cluster_id: str, voter: NewVoter, home: Path) -> None:

@@ -26,7 +26,7 @@ def placed(earlier: Image, newest: Image, placement: Placement) -> Image:
     for found in differences(earlier, newest):
         if found.kind in _NEVER_TRIED:
             raise UnwritableError(
-                f"{found.kind} {found.key[0]} has changed since that moment: to go back was not tried"
+                f"{found.kind} {found.key[0]} has changed since that moment: reverting it has not been tested"
             )
     made = earlier.copy()
     for key, broker in newest.tables.items(BROKERS):

@@ -42,15 +42,16 @@ BECOMES_STRAY = "unknown again; its messages become stray"
 
 # What the sentence of each loss says of the things that it names.
 MEANING = {
-    TOPICS_UNKNOWN: "created later, and unknown again (a stopped broker keeps the messages in directories "
+    TOPICS_UNKNOWN: "created later; they are unknown again (a stopped broker keeps the messages in "
+    "directories "
     "*-stray when it starts, a running one deletes them for good)",
-    TOPICS_RETURN: "deleted later, and there again without messages",
-    RIGHTS_RETURN: "a finding of security: taken away or changed later, and in force again",
-    RIGHTS_MISSING: "given later, and missing again",
-    PLACEMENT_RETURNS: "replicas or ISRs changed later, and as before again: messages that lie elsewhere are "
-    "missing, and a broker may lead that lacks acknowledged messages",
-    SETTINGS_RETURN: "changed later, and as before again",
-    BROKERS_RETURN: "registered otherwise later, and as before again",
+    TOPICS_RETURN: "deleted later; they return without messages",
+    RIGHTS_RETURN: "security-relevant: revoked or changed later; they are in force again",
+    RIGHTS_MISSING: "granted later; they are missing again",
+    PLACEMENT_RETURNS: "replicas or ISRs changed later; the earlier ones return: messages stored elsewhere "
+    "are missing, and a broker that lacks acknowledged messages may lead",
+    SETTINGS_RETURN: "changed later; the earlier values return",
+    BROKERS_RETURN: "registered differently later; the earlier registrations return",
 }
 
 # The metadata at the end of a log, and a state from which on it is compared; None: all of it.
@@ -119,7 +120,7 @@ def _consequence(found: Difference) -> Iterator[Consequence]:
     if kind in (TOPICS, PARTITIONS) and restored is None:
         yield Consequence(TOPICS_UNKNOWN, kind, named, BECOMES_STRAY)
     elif kind in (TOPICS, PARTITIONS) and seen is None:
-        yield Consequence(TOPICS_RETURN, kind, named, "there again, without messages")
+        yield Consequence(TOPICS_RETURN, kind, named, "returns without messages")
     elif kind == PARTITIONS and seen is not None and restored is not None:
         yield from _of_partition(named, seen, restored)
     elif kind == BROKERS:
@@ -135,7 +136,7 @@ def _consequence(found: Difference) -> Iterator[Consequence]:
 def _fate(found: Difference) -> str:
     if found.after is None:
         return "missing again"
-    return "there again" if found.before is None else "as before again"
+    return "there again" if found.before is None else "the earlier value returns"
 
 
 def _of_right(named: str, found: Difference) -> Consequence:

@@ -25,7 +25,7 @@ def kraft_version(log: ReplayedLog, request: RestoreRequest) -> int:
     if asked == log.kraft_version:
         return asked
     if asked < log.kraft_version:
-        raise UnwritableError(f"kraft.version is {log.kraft_version} and never falls")
+        raise UnwritableError(f"kraft.version is {log.kraft_version} and never decreases")
     if level_of(log.image) < KRAFT_VERSION_LEVEL:
         raise UnwritableError(f"kraft.version {asked} needs metadata.version {KRAFT_VERSION_LEVEL} (3.9-IV0)")
     brokers: list[Broker] = [broker for _, broker in log.image.tables.items(BROKERS)]
@@ -43,7 +43,7 @@ def listener(log: ReplayedLog) -> str:
         controllers: list[Controller] = [c for _, c in log.image.tables.items(CONTROLLERS)]
         names = {point.name for controller in controllers for point in controller.endpoints}
     if len(names) != 1:
-        found = f"it may be {' or '.join(sorted(names))}" if names else "the captures do not name it"
+        found = f"it may be {' or '.join(sorted(names))}" if names else "the captures do not show it"
         raise UnwritableError(f"give the controllers' listener (--listener NAME): {found}")
     return names.pop()
 

@@ -1,4 +1,4 @@
-"""What a rehearsed restoration proves: whether a quorum can be made anew, as of when, what is lost.
+"""What a rehearsed restoration proves: whether a quorum can be rebuilt, as of when, and what is lost.
 
 It holds no secrets: names of losses, and reasons that name files, offsets and types of records.
 """

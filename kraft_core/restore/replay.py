@@ -148,7 +148,7 @@ def _starts(directory: ControllerDir) -> list[CheckpointFile | None]:
     if base == 0 or (base is None and not held):
         starts.insert(0, None)
     if not starts:
-        raise UnusableLogError(f"its log begins at {base}, and no checkpoint covers what lies below")
+        raise UnusableLogError(f"its log begins at {base}, and no checkpoint covers what is below")
     return starts
 
 
@@ -243,7 +243,7 @@ def _check_between_batches(header: BatchHeader, until: int) -> None:
     if header.base_offset < until:
         raise UnusableLogError(
             f"offset {until - 1} is inside the batch of {header.base_offset} to {header.last_offset}, "
-            f"which takes effect at once: give {header.base_offset - 1} or {header.last_offset}"
+            f"which takes effect as a whole: give {header.base_offset - 1} or {header.last_offset}"
         )
 
 

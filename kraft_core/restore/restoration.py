@@ -54,8 +54,8 @@ from kraft_core.restore.unled import unled
 from kraft_core.restore.whole import why_cut
 
 BROKERS_DELETE = (
-    "The restored metadata may be older than what the brokers know, and a running broker deletes the data of "
-    "topics that it lacks: stop all brokers first, and state it (--brokers-stopped)."
+    "The restored metadata may be older than that of the brokers, and a running broker deletes the data of "
+    "topics that are missing in it: stop all brokers first, and state it (--brokers-stopped)."
 )
 RestoreVerdict = Literal["SAFE", "LOSES", "REFUSED"]
 
@@ -216,7 +216,7 @@ def _of_identity(cluster: CollectedCluster) -> Iterator[str]:
     for directory in cluster.directories:
         stated = directory.meta.cluster_id if directory.meta else None
         if stated != cluster.kafka_cluster_id:
-            yield f"{directory.path}: its meta.properties does not name cluster {cluster.kafka_cluster_id}."
+            yield f"{directory.path}: its meta.properties is not of cluster {cluster.kafka_cluster_id}."
 
 
 def _made(
@@ -235,7 +235,7 @@ def _made(
     taken_from = next(each for each in logs if each.capture.capture_id == source.capture_id)
     directory, log = taken_from.directory, taken_from.log
     if log.end_offset != source.log_end_offset:
-        raise UnusableLogError(f"its log was read to {log.end_offset}, not to {source.log_end_offset}")
+        raise UnusableLogError(f"its log was read up to {log.end_offset}, not {source.log_end_offset}")
     request = _with_lost_brokers(log, request)
     check_line(taken_from, logs, request.line)
     horizon = horizon_of(
@@ -306,7 +306,7 @@ def check_line(source: CapturedLog, logs: Iterable[CapturedLog], line: Line | No
         ends_alike = (each.log.leader_epoch, each.log.end_offset) == end
         if line is not None and ends_alike and each.log.image.tables != source.log.image.tables:
             raise UnwritableError(
-                f"logs of two histories end at {end[0]}@{end[1]}: give the captures of one alone"
+                f"logs of two histories end at {end[0]}@{end[1]}: give the captures of only one"
             )
 
 
@@ -315,7 +315,7 @@ def _tails(
 ) -> Iterator[Seen]:
     """What other captures hold beside the source, where nothing proves that it was not committed.
 
-    The metadata at the end of their logs and, if it can be told, where they leave the source's.
+    The metadata at the end of their logs and, if known, where they diverge from the source's.
     """
     names = {loss.name for loss in choice.losses}
     if not names & {OTHER_TAILS, OTHER_LINE, COMMITTED_RECORDS}:
@@ -368,11 +368,13 @@ def _with_lost_brokers(log: ReplayedLog, request: RestoreRequest) -> RestoreRequ
     if unknown:
         raise UnwritableError(f"no broker {unknown[0]} is registered")
     if log.kraft_version > 1:
-        raise UnwritableError(f"kraft.version {log.kraft_version} is newer than any that was tried")
+        raise UnwritableError(f"kraft.version {log.kraft_version} is newer than any that has been tested")
     if log.image.tables.count(ZK_MIGRATION):
-        raise UnwritableError("the cluster was moved from ZooKeeper: to restore that state was not tried")
+        raise UnwritableError(
+            "the cluster was migrated from ZooKeeper: restoring that state has not been tested"
+        )
     back = brokers if request.brokers_back is None else request.brokers_back
     both = sorted(request.lost_brokers & request.brokers_back) if request.brokers_back is not None else []
     if both:
-        raise UnwritableError(f"broker {both[0]} is stated to be lost and to come back")
+        raise UnwritableError(f"broker {both[0]} is stated both to be lost and to come back")
     return replace(request, lost_brokers=request.lost_brokers | (brokers - back))

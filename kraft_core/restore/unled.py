@@ -31,9 +31,9 @@ def unled(logs: Sequence[tuple[str, ReplayedLog]]) -> Iterator[str]:
         if beside:
             place = f"{begins.leader_epoch}@{begins.end_offset}"
             yield (
-                f"The log of node {name} begins with a checkpoint at {place} to which no captured log leads, "
-                f"and of another quorum than node {', '.join(dict.fromkeys(beside))}: it may lack what that "
-                "one committed."
+                f"The log of node {name} begins with a checkpoint at {place} that no captured log reaches, "
+                f"of another quorum than node {', '.join(dict.fromkeys(beside))}: it may lack what that "
+                f"one committed."
             )
 
 

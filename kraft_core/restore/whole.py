@@ -20,7 +20,10 @@ def why_cut(directory: ControllerDir, log: ReplayedLog) -> str | None:
     A controller that is killed may leave the first two as well: which it was, the copy does not show.
     Raises OSError.
     """
-    compare = "it was killed in a write, or the copy is cut: compare the file's size, or copy it again"
+    compare = (
+        "the node was killed during a write, or the copy was cut off: compare the size of the file, or "
+        "copy it again"
+    )
     if log.torn_file is not None:
         return f"has a log that ends inside a batch ({log.torn_file}): {compare}."
     if directory.segments and not directory.segments[-1].size_bytes:

@@ -56,8 +56,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m kraft_core.simulation", description=__doc__, epilog=_EXAMPLE
     )
-    parser.add_argument("--seed", type=int, required=True, help="decides everything that happens")
-    parser.add_argument("--actions", type=int, default=120, help="how many random actions (default 120)")
+    parser.add_argument("--seed", type=int, required=True, help="determines the whole run")
+    parser.add_argument("--actions", type=int, default=120, help="number of random actions (default 120)")
     parser.add_argument("--voters", type=int, default=3, help="initial voters (default 3)")
     parser.add_argument("--observers", type=int, default=1, help="controllers that observe (default 1)")
     parser.add_argument("--brokers", type=int, default=0, help="brokers, which never vote (default 0)")
@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         "--soundness",
         type=int,
         metavar="RUNS",
-        help="draw so many sets of captures of small quorums and check every answer that they give",
+        help="draw this many sets of captures of small quorums, and check every answer derived from them",
     )
     return parser
 

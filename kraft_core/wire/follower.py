@@ -42,8 +42,8 @@ _NO_EPOCH = 0
 MAX_SNAPSHOT_BYTES = 1 << 30
 
 A_BROKER = (
-    "it is a broker, and brokers do not serve the metadata log: give the addresses of controllers "
-    "(controller.quorum.bootstrap.servers has them)"
+    "it is a broker, and brokers do not serve the metadata log: give the addresses of controllers (those "
+    "in controller.quorum.bootstrap.servers)"
 )
 
 
@@ -119,7 +119,7 @@ class LogFollower:
         self._snapshot: _Download | None = None
         self.high_watermark = -1
         self.misses = 0
-        self.why = "nobody was asked yet"
+        self.why = "no node was contacted yet"
 
     @property
     def leader(self) -> KnownLeader | None:
@@ -177,11 +177,11 @@ class LogFollower:
         if named.leader_id is None:
             self.failed(f"no leader in epoch {named.leader_epoch}")
         elif named.leader_epoch < self._newest_epoch:
-            self.failed(f"a node still names the leader of epoch {named.leader_epoch}")
+            self.failed(f"a node still reports the leader of epoch {named.leader_epoch}")
         elif named.address is None:
             self.failed(f"the leader, node {named.leader_id}, has no address on this listener")
         elif known is not None and known.leader_epoch == named.leader_epoch:
-            self.failed(f"node {known.leader_id} leads no more")
+            self.failed(f"node {known.leader_id} is no longer the leader")
         else:
             self._leader = named
             self._newest_epoch = named.leader_epoch
@@ -254,14 +254,14 @@ class LogFollower:
         if answer.error != ErrorCode.NONE:
             # Gone, or no leader any more: Kafka does not say. A Fetch tells.
             self.failed(
-                f"the node gave up sending snapshot {_text(ask.snapshot_id)} at byte {ask.position}: it was "
-                "deleted, or another node leads"
+                f"the node stopped sending snapshot {_text(ask.snapshot_id)} at byte {ask.position}: it "
+                f"was deleted, or the leader changed"
             )
             return None
         if answer.size_bytes > MAX_SNAPSHOT_BYTES:
             raise RefusedError(
                 f"snapshot {_text(ask.snapshot_id)} has {answer.size_bytes} bytes, more than the "
-                f"{MAX_SNAPSHOT_BYTES} that are read from a leader: load a copy of the checkpoint by "
+                f"{MAX_SNAPSHOT_BYTES} that are read from a leader: load a copy of the checkpoint with "
                 'spark.read.format("kraft")'
             )
         if answer.position != ask.position or not (answer.piece or answer.size_bytes == ask.position):
@@ -274,7 +274,7 @@ class LogFollower:
         content = bytes(download.content)
         missing = read_snapshot(content).incomplete
         if missing:
-            raise WireError(f"snapshot {_text(download.snapshot_id)} came incomplete: {missing}")
+            raise WireError(f"snapshot {_text(download.snapshot_id)} arrived incomplete: {missing}")
         end = download.snapshot_id.end_offset
         self.position = Position(download.log_start, None, ask.current_leader_epoch, end)
         return SnapshotPart(download.snapshot_id, content, download.wanted, self.position)
@@ -333,9 +333,10 @@ def _diverged(position: Position, common: EpochEnd) -> RefusedError:
             "latest or an offset of the log"
         )
     return LostHistoryError(
-        f"the quorum lost committed records: all below {position.offset} (epoch {position.leader_epoch}) "
-        f"were read as committed, and its leader has them only below {common.end_offset} (epoch "
-        f"{common.leader_epoch}). Its controllers were formatted or restored anew, or records were lost. "
+        f"the quorum lost committed records: everything below {position.offset} (epoch "
+        f"{position.leader_epoch}) was read as committed, but the leader has it only below "
+        f"{common.end_offset} (epoch "
+        f"{common.leader_epoch}). Its controllers were reformatted or restored, or records were lost. "
         "Keep what was read, capture every controller's directory, and follow the quorum from earliest with "
         "a new checkpoint"
     )

@@ -52,7 +52,7 @@ def frame_length(prefix: bytes) -> int:
             if prefix[:2] == b"\x15\x03"
             else ""
         )
-        raise WireError(f"the answer does not begin as one of Kafka's{tls}")
+        raise WireError(f"the answer does not look like one of Kafka's{tls}")
     return length
 
 
@@ -64,7 +64,7 @@ def response_body(request: Request, correlation_id: int, frame: bytes) -> dict[s
     start = _CORRELATION_ID.size
     if api.response.flexible and not api.bare_header:
         if frame[start : start + 1] != b"\0":
-            raise WireError(f"the answer to {api.name} has a header that is not known")
+            raise WireError(f"the answer to {api.name} has an unknown header")
         start += 1
     try:
         body, end = read_message(api.response, request.version, frame, start)

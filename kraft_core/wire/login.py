@@ -75,7 +75,7 @@ def _must_be_accepted(code: int, credentials: Credentials) -> None:
     if code == ErrorCode.SASL_AUTHENTICATION_FAILED:
         raise RefusedError(
             f"the node refused user {credentials.user!r} by {credentials.mechanism}: the user or its "
-            "password is wrong; kafka-storage format --add-scram and kafka-configs make SCRAM users"
+            "password is wrong; create SCRAM users with kafka-storage format --add-scram or kafka-configs"
         )
     if code:
-        raise WireError(f"the node ended the login by {credentials.mechanism}: {error_name(code)}")
+        raise WireError(f"the node failed the login by {credentials.mechanism}: {error_name(code)}")

@@ -170,12 +170,13 @@ def _must_be_allowed(code: int, name: str) -> None:
     """Raises RefusedError for a top-level error that stays, WireError for another."""
     if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         raise RefusedError(
-            f"the user may not {name}: it needs ClusterAction on resource Cluster (kafka-acls --add "
-            "--allow-principal User:... --operation ClusterAction --cluster), which docs/live.md explains"
+            f"the user is not authorized for {name}: it needs ClusterAction on resource Cluster "
+            f"(kafka-acls --add "
+            "--allow-principal User:... --operation ClusterAction --cluster); see docs/live.md"
         )
     if code == ErrorCode.INCONSISTENT_CLUSTER_ID:
         raise RefusedError(
-            "the node belongs to another cluster than the one that is followed: check the addresses, or "
+            "the node belongs to another cluster than the one being followed: check the addresses, or "
             "follow the other cluster with a checkpoint of its own"
         )
     if code:

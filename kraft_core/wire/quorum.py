@@ -99,10 +99,11 @@ def _replica(found: dict[str, Any], *, is_voter: bool) -> DescribedReplica:
 def _must_be_answered(code: int) -> None:
     if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         raise RefusedError(
-            "the user may not DescribeQuorum: it needs Describe on resource Cluster (kafka-acls --add "
+            "the user is not authorized for DescribeQuorum: it needs Describe on resource Cluster "
+            "(kafka-acls --add "
             "--allow-principal User:... --operation Describe --cluster)"
         )
     if code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-        raise WireError("the node does not lead the quorum")
+        raise WireError("the node is not the leader of the quorum")
     if code:
         raise WireError(f"the node answered DescribeQuorum with {error_name(code)}")

@@ -73,7 +73,7 @@ class SaslClient:
         rounds = int(iterations)
         if not _LEAST_ITERATIONS <= rounds <= _MOST_ITERATIONS:
             raise RefusedError(
-                f"the node asks for {rounds} SCRAM iterations, at least {_LEAST_ITERATIONS} are due"
+                f"the node asks for {rounds} SCRAM iterations, not {_LEAST_ITERATIONS} to {_MOST_ITERATIONS}"
             )
         name = _HASHES[self._credentials.mechanism]
         salted = hashlib.pbkdf2_hmac(name, self._credentials.password.encode(), _decoded(salt), rounds)

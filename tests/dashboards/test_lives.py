@@ -68,12 +68,12 @@ def test_a_cluster_id_stands_for_all_its_lives(lake: Path) -> None:
 
 
 def test_one_cluster_is_the_newest_life_and_says_so(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = f"names 2 histories: this is about {NEWEST}, which is the newest; all: {OLDER}, {NEWEST}"
+    words = f"has 2 histories: this answer is about {NEWEST}, which is the newest; all: {OLDER}, {NEWEST}"
     for word in ("tutorial", "test", NEWEST):
         assert one_cluster(lake, word) == NEWEST
         assert words in capsys.readouterr().err
     assert one_cluster(lake, OLDER) == OLDER
-    assert f"which is an earlier one, {NEWEST} is the newest; all: " in capsys.readouterr().err
+    assert f"which is an earlier one; {NEWEST} is the newest; all: " in capsys.readouterr().err
     assert one_cluster(lake, LONE) == LONE
     assert capsys.readouterr().err == ""
     with pytest.raises(Failure, match="has 2 clusters: choose one with --cluster: lone, tutorial"):

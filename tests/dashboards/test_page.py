@@ -129,7 +129,7 @@ def test_sections_with_nothing_to_tell_are_left_out() -> None:
     assert re.findall(r"<h3[^>]*>([^<]*)</h3>", text) == [
         "Findings", "Voters and leaders", "High watermark and log ends", "Captures",
     ]  # fmt: skip
-    assert "The captures show no violation of a rule of KRaft." in text
+    assert "The captures show no violation of KRaft's rules." in text
 
 
 def test_links_lead_to_something_and_ids_are_unique() -> None:
@@ -176,7 +176,7 @@ def test_what_is_wrong_with_the_lake_itself_is_told() -> None:
 @pytest.mark.parametrize("clusters", [0, 1])
 def test_an_empty_lake_says_so(clusters: int) -> None:
     text = page(states(*"a" * clusters), {}, NOW, "lake").text
-    assert ("holds no captures yet" in text) == (clusters == 0)
+    assert ("has no captures yet" in text) == (clusters == 0)
 
 
 def test_what_is_only_reported_is_no_voter_set_of_the_log() -> None:
@@ -188,7 +188,7 @@ def test_what_is_only_reported_is_no_voter_set_of_the_log() -> None:
     reported = few_of(rows)
     text = page(states("a"), {"a": reported}, NOW, "lake").text
     words = " ".join(re.sub(r"<[^>]*>", " ", text).split())
-    assert "Only reported: nothing captured proves these voter sets." in words
+    assert "These voter sets are reported, not proven." in words
     assert "2026-11-21 08:59:30Z 2026-11-21 08:59:40Z 1 {1,2} reported by leader 3; not proven" in words
     assert "0 node 3 reported: describe at or before 2026-11-21 08:59:40Z – – – –" in words
     assert (

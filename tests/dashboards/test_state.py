@@ -47,7 +47,7 @@ def test_a_sound_cluster_needs_nobody() -> None:
         (
             {"failures": {"failure": "OverflowError: date value out of range"}},
             Need.ACTION,
-            "could not be derived from the newest captures, the rest of this report is older: "
+            "could not be derived from the newest captures; the rest of this report is older: "
             "OverflowError: date value out of range",
             "captures",
         ),

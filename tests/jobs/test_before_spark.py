@@ -38,7 +38,7 @@ def content(folder: Path) -> list[tuple[Path, int]]:
         (["derive", "--cluster", "x"], "has no capture of cluster x"),
         (["validate", "--cluster", "x"], "has no capture of cluster x"),
         (["validate", "--failing", "captures.log_is_gaples"], "; did you mean captures.log_is_gapless?"),
-        (["validate", "--failing", "x"], "names are like captures.log_is_gapless"),
+        (["validate", "--failing", "x"], "a name is like captures.log_is_gapless"),
         (["validate", "--config", "BAD"], "suite captures has no expectation is_fresh"),
         (["run", "--validate", "--captures", "GOLDEN", "--config", "BAD"], "no expectation is_fresh"),
     ],
@@ -77,10 +77,10 @@ def test_a_dry_run_refuses_what_a_run_refuses(
     (tmp / "shown.toml").write_text('shown_configs = ["my.plugin.interval.ms"]')
     (tmp / "file").write_text("")
     for code, says, words in (
-        (2, "is not empty and is not a lake", ("--lake", tmp / "papers")),
-        (2, "was made with shown_configs", ("--lake", lake, "--config", tmp / "shown.toml")),
+        (2, "is not empty and not a lake", ("--lake", tmp / "papers")),
+        (2, "was created with shown_configs", ("--lake", lake, "--config", tmp / "shown.toml")),
         (2, "--database x needs a --catalog", ("--lake", lake, "--database", "x")),
-        (2, "is not empty and is not a lake", ("--lake", tmp / "file")),
+        (2, "is not empty and not a lake", ("--lake", tmp / "file")),
     ):
         run, dry = refused(capsys, "--captures", mini, *words)
         assert run == dry

@@ -143,7 +143,7 @@ def test_a_log_that_never_rests_is_given_up(
 ) -> None:
     while_copying(monkeypatch, SEGMENT, truncate, times=copying.TRIES + 1)
     assert main(["capture", str(controller), "--to", str(tmp_path / "to")]) == 3
-    assert f"changed during each of {copying.TRIES} tries" in capsys.readouterr().err
+    assert f"changed during each of {copying.TRIES} attempts" in capsys.readouterr().err
     assert not [p for p in (tmp_path / "to").rglob("*") if p.is_file()]
 
 
@@ -181,13 +181,13 @@ def test_wrong_paths(
     ("cluster_id", "said"),
     [
         ("../../outside", "cluster.id '../../outside' contains a slash"),
-        ("..", "no folder can be named after its cluster id"),
-        (".", "no folder can be named after its cluster id"),
+        ("..", "its cluster id cannot be a folder name"),
+        (".", "its cluster id cannot be a folder name"),
         ("a/b", "cluster.id 'a/b' contains a slash"),
         ("/", "cluster.id '/' contains a slash"),
         ("{absolute}", "contains a slash"),
-        (r"a\u0000b", "no folder can be named after its cluster id"),
-        ("n" * 256, "no folder can be named after its cluster id"),
+        (r"a\u0000b", "its cluster id cannot be a folder name"),
+        ("n" * 256, "its cluster id cannot be a folder name"),
     ],
 )
 def test_a_cluster_id_leads_nowhere_else(

@@ -216,8 +216,8 @@ def carried_out(commands: tuple[str, ...], captures: Path) -> None:
         ),
         ("snapshot_records", "position = 0", "records of the snapshot at"),
         ("snapshots", "end_offset = 289", "the snapshot at 289 is gone"),
-        ("captures", "node_id = 2", "of node 2, are of no capture"),
-        ("captures", None, "are of no capture"),
+        ("captures", "node_id = 2", "of node 2, are in no capture"),
+        ("captures", None, "are in no capture"),
     ],
 )
 def test_each_lost_row_is_told(lake: Path, table: str, condition: str | None, words: str) -> None:

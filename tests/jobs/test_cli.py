@@ -47,7 +47,7 @@ def test_an_empty_tree(tmp_path: Path) -> None:
 def test_no_cluster_id(tmp_path: Path, golden: Path) -> None:
     shutil.copytree(golden / "v4.4.0-mini/node-1/__cluster_metadata-0", tmp_path / "x/__cluster_metadata-0")
     result = kraftlake("run", "--captures", tmp_path / "x", "--lake", tmp_path / "lake")
-    refused(result, 2, "no cluster id", "--cluster-id", "names its cluster and its node")
+    refused(result, 2, "no cluster id", "--cluster-id", "contains its cluster id and its node id")
     assert "\\n" not in result.stderr
 
 
@@ -62,7 +62,7 @@ def test_a_folder_that_is_not_a_lake(tmp_path: Path, golden: Path) -> None:
     (tmp_path / "papers/letter.txt").write_text("not a lake")
     refused(kraftlake("sql", "SELECT 1", "--lake", tmp_path / "papers"), 2, "is not a lake")
     result = kraftlake("run", "--captures", golden / "v4.4.0-mini", "--lake", tmp_path / "papers")
-    refused(result, 2, "is not empty and is not a lake")
+    refused(result, 2, "is not empty and not a lake")
     assert [p.name for p in (tmp_path / "papers").iterdir()] == ["letter.txt"]
 
 
@@ -123,7 +123,7 @@ def test_other_paths_are_no_urls(
     monkeypatch.chdir(tmp_path)
     assert main([*words, url]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
-    assert said.endswith(" is a URL: name a file or folder of this machine")
+    assert said.endswith(" is a URL: give a file or folder on this machine")
     assert "secret" not in said
     assert list(tmp_path.iterdir()) == []
 

@@ -151,9 +151,9 @@ def test_names_are_accepted_wherever_ids_are(file: Path) -> None:
         ("[clusters.a]\nowner = 'x'", "cluster a must have an id"),
         ("[clusters.a]\nid = 'x'\nteam = 'y'", "cluster a must have an id"),
         ("[clusters.a]\nid = 1", "must be strings"),
-        ("[clusters.a]\nid = 'x'\n[clusters.b]\nid = 'x'", "b and a name the same cluster"),
+        ("[clusters.a]\nid = 'x'\n[clusters.b]\nid = 'x'", "b and a have the same id"),
         ("captures = 'x'", "captures must be a list"),
-        ("[spark]\nspark.ui.enabled = true", "[spark] takes strings with quoted names"),
+        ("[spark]\nspark.ui.enabled = true", "[spark] takes strings under quoted names"),
         ("wait = 'soon'", "'soon' is not a valid wait"),
         ("fail_on = 'always'", "fail_on must be one of new, open, never"),
     ],
@@ -295,7 +295,7 @@ def test_a_lake_keeps_the_names_that_it_was_made_with(tmp_path: Path) -> None:
     prepare_lake(tmp_path / "lake", {"a", "b"})
     assert shown_configs(tmp_path / "lake") == {"a", "b"}
     for other in (set[str](), {"a"}, {"a", "b", "c"}):
-        with pytest.raises(NoLakeError, match=r'made with shown_configs = \["a", "b"\]'):
+        with pytest.raises(NoLakeError, match=r'created with shown_configs = \["a", "b"\]'):
             prepare_lake(tmp_path / "lake", other)
 
 

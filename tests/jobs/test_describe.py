@@ -39,11 +39,11 @@ def test_without_a_leader_it_can_be_tried_again(capsys: pytest.CaptureFixture[st
         assert main(["describe", "--bootstrap-controllers", controllers(held)]) == ExitCode.TRY_AGAIN
     said = capsys.readouterr().err
     assert "no leader answers: " in said
-    assert "the node does not lead the quorum" in said
+    assert "the node is not the leader of the quorum" in said
 
 
 def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["describe"]) == ExitCode.USAGE
     assert "give --bootstrap-controllers or --bootstrap-servers" in capsys.readouterr().err
     assert main(["describe", "--bootstrap-servers", "h1"]) == ExitCode.USAGE
-    assert "'h1' is no HOST:PORT" in capsys.readouterr().err
+    assert "'h1' is not HOST:PORT" in capsys.readouterr().err

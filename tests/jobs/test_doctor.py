@@ -54,7 +54,7 @@ def test_it_says_why_the_archive_is_not_used(
 
     monkeypatch.setattr(class_archive, "folder", lambda: tmp_path)
     state, words = doctor(capsys, 0)["archive"]
-    assert (state, "which is not made yet: python -m" in words) == (NOTE, True)
+    assert (state, "which does not exist yet: python -m" in words) == (NOTE, True)
     from jobs.runtime.java import java_of
     from jobs.runtime.session import local_command
 

@@ -88,7 +88,7 @@ def test_evidence_that_is_taken_away_is_no_state(tmp_path: Path, capsys: pytest.
     log = tmp_path / "00000000000000000408.log"
     log.write_bytes(Path("tests/golden/corrupt/crc-flip-middle/00000000000000000408.log").read_bytes())
     code, _, said = asked(capsys, "export", "--at", "100", log)
-    assert (code, "offset 100 is gone; the oldest known state is that after offset 407" in said) == (2, True)
+    assert (code, "100 is gone; the oldest known state is the one after offset 407" in said) == (2, True)
     code, out, said = asked(capsys, "export", log)
     assert (code, "cannot be read: bad_crc" in said) == (1, True)
     assert "no checkpoint covers the log before offset 408" in said
@@ -99,7 +99,7 @@ def test_evidence_that_is_taken_away_is_no_state(tmp_path: Path, capsys: pytest.
     checkpoint = Path(NODE) / "__cluster_metadata-0/00000000000000000453-0000000001.checkpoint"
     code, _, said = asked(capsys, "export", "--at", "2020-01-01", checkpoint)
     assert code == 2
-    assert "reaches from 2026-11-21T09:41:25.880Z to 2026-11-21T09:41:25.880Z" in said
+    assert "covers 2026-11-21T09:41:25.880Z to 2026-11-21T09:41:25.880Z" in said
 
 
 @pytest.mark.parametrize(
@@ -108,16 +108,16 @@ def test_evidence_that_is_taken_away_is_no_state(tmp_path: Path, capsys: pytest.
         (["diff", NODE], "give --from and --to, or --desired FILE"),
         (["diff", "--from", "1", NODE], "give --from and --to, or --desired FILE"),
         (["diff", "--from", "1", "--to", "2", "--at", "3", NODE], "--at belongs to --desired"),
-        (["diff", "--desired", "x", "--to", "3", NODE], "--desired takes the place of --from and --to"),
+        (["diff", "--desired", "x", "--to", "3", NODE], "--desired replaces --from and --to"),
         (["diff", "--desired", "nope.yaml", NODE], "nope.yaml: No such file or directory"),
         (["diff", "--desired", "docs/quorum.png", NODE], "docs/quorum.png is not UTF-8"),
         (["diff", "--desired", "docs/drift.md", NODE], "docs/drift.md, line 3: "),
-        (["diff", "--desired", "kraft_core", NODE], "kraft_core holds no *.yaml or *.yml"),
+        (["diff", "--desired", "kraft_core", NODE], "kraft_core contains no *.yaml or *.yml"),
         (["diff", "--desired", "docs/desired-example.yaml"], "give a controller directory"),
         (["diff", "--desired", "docs/desired-example.yaml", "--at", "soon", NODE], "'soon' is not a moment"),
         (["export"], "give a controller directory"),
-        (["export", "--at", "2020-01-01", NODE], "history, which reaches from 2026-11-21T09:40:31.847Z"),
-        (["export", "--at", "99999", NODE], "offset 99999 is beyond the log"),
+        (["export", "--at", "2020-01-01", NODE], "history, which covers 2026-11-21T09:40:31.847Z"),
+        (["export", "--at", "99999", NODE], "offset 99999 is beyond the end of the log"),
     ],
 )
 def test_wrong_usage_says_what_is_wrong(
@@ -132,4 +132,4 @@ def test_files_that_state_nothing_are_no_success(tmp_path: Path, capsys: pytest.
     (tmp_path / "other.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n")
     code, _, said = asked(capsys, "diff", "--desired", tmp_path, NODE)
     assert (code, said.splitlines()[0]) == (2, "not compared: Pod p")
-    assert "the desired files state nothing" in said
+    assert "the desired files contain no desired state" in said

@@ -88,7 +88,7 @@ def test_secrets_are_null_unless_shown(capfdbinary, tmp_path):
     [
         ("crc-flip-middle", 1, "1 batch with a wrong CRC"),
         ("unknown-record-type", 1, "1 record cannot be read"),
-        ("length-too-small", 1, "a batch of 10 bytes: kafka-dump-log ends here; --format jsonl reads on"),
+        ("length-too-small", 1, "a batch of 10 bytes: kafka-dump-log stops here; --format jsonl continues"),
         ("torn-last-batch", 0, ""),
         ("empty-segment", 0, ""),
         ("all-zero", 1, "at position 0: a batch of 0 bytes: kafka-dump-log ends here"),

@@ -34,14 +34,14 @@ ADVICE: dict[str, Any] = {
 def test_the_age_of_evidence(age: timedelta, words: str, is_old: bool) -> None:
     evidence = EvidenceAge(NOW - age, NOW, 24)
     assert f"{words}{':' if is_old else '.'}" in evidence.sentence
-    assert "since then are not in it" in evidence.sentence
+    assert "since then are not covered" in evidence.sentence
     assert evidence.is_old is is_old
 
 
 def test_evidence_of_no_known_time_and_of_the_future_is_old() -> None:
     unknown, future = EvidenceAge(None, NOW, 24), EvidenceAge(NOW + timedelta(seconds=1), NOW, 24)
     assert unknown.is_old
-    assert unknown.sentence.startswith("Nothing shows when the captures were taken: state it ")
+    assert unknown.sentence.startswith("It is not known when the captures were taken: state it ")
     assert future.is_old
     assert "check the clocks" in future.sentence
 
@@ -62,7 +62,7 @@ def test_evidence_that_states_no_time_is_old_at_any_age() -> None:
     [
         (NOW, NOW, "captured 2026-11-22 12:00:00Z"),
         (None, NOW, "captured 2026-11-22 12:00:00Z (newest timestamp in the log) or later"),
-        (None, None, "captured at no known time"),
+        (None, None, "captured at an unknown time"),
     ],
 )
 def test_a_candidate_names_no_file_time(

@@ -86,8 +86,8 @@ def java_home(folder: Path, release: str | None, says: str = "") -> Path:
         ("11.0.2", "", "is Java 11"),
         (None, "echo 'openjdk version \"25.0.1\" 2025-10-21' >&2", None),
         (None, "echo 'java version \"1.8.0_392\"' >&2", "is Java 8"),
-        (None, "exit 1", "does not run"),
-        (None, "echo hello", "does not run"),
+        (None, "exit 1", "cannot be run"),
+        (None, "echo hello", "cannot be run"),
     ],
 )
 def test_an_old_java_is_named(tmp_path, release, says, found):
@@ -104,7 +104,7 @@ def test_an_old_java_is_named(tmp_path, release, says, found):
 
 
 def test_no_java_and_a_wrong_java_home(tmp_path):
-    with pytest.raises(Failure, match=r"^there is no Java: Spark needs Java 17 or later"):
+    with pytest.raises(Failure, match=r"^Java was not found: Spark needs Java 17 or later"):
         java_of({"PATH": str(tmp_path)})
     with pytest.raises(Failure, match=rf"^JAVA_HOME is {tmp_path}, which has no bin/java: "):
         java_of({"JAVA_HOME": str(tmp_path), "PATH": os.environ["PATH"]})

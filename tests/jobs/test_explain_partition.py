@@ -41,12 +41,12 @@ def test_a_time_and_json(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_what_is_not_there(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
     for message, *words in (
-        ("--topic T and --partition P belong together", "--topic", "t-rf2"),
+        ("give --topic T and --partition P together", "--topic", "t-rf2"),
         ("--at TIME is an option of --topic", "--offset", "3", "--at", "5"),
         ("no topic t-rf at offset 3000; did you mean t-rf2?", "--topic", "t-rf", "--partition", "1"),
         ("topic t-rf2 has no partition 99 at offset", "--topic", "t-rf2", "--partition", "99"),
         ("is not a moment", "--topic", "t-rf2", "--partition", "1", "--at", "noon"),
-        ("beyond the log", "--topic", "t-rf2", "--partition", "1", "--at", "99999"),
+        ("beyond the end of the log", "--topic", "t-rf2", "--partition", "1", "--at", "99999"),
     ):
         at = () if "--at" in words else ("--at", "3000") if "--partition" in words else ()
         assert main(asked(lake, *words, *at)) == 2

@@ -75,7 +75,7 @@ def test_without_the_leader_nothing_is_known(tmp_path: Path, capsys: pytest.Capt
         (["describe"], "give --captures PATH..., --lake PATH"),
         (["feature-dependencies"], "takes --feature NAME=LEVEL"),
         (["feature-dependencies", "--feature", "x"], "'x' is not a feature and a level"),
-        (["version-mapping", "--tool", "2.8"], "no release 2.8 is known; known: 3.3, "),
+        (["version-mapping", "--tool", "2.8"], "release 2.8 is not known; known releases: 3.3, "),
     ],
 )
 def test_wrong_usage(words: list[str], error: str, capsys: pytest.CaptureFixture[str]) -> None:

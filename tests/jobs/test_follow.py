@@ -149,7 +149,7 @@ def test_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_nobody_else_writes_the_spool(tmp_path: Path) -> None:
     with (
         alone(tmp_path / "spool"),
-        pytest.raises(Failure, match="another process follows into"),
+        pytest.raises(Failure, match="another process is writing to"),
         alone(tmp_path / "spool"),
     ):
         pass

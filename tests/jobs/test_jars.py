@@ -111,7 +111,7 @@ def test_another_jar_is_refused(repository: tuple[Path, list[str]], tmp_path: Pa
     jar = jars.PINNED[0]
     (served / jar.path).write_bytes(bytes(jar.size))
     with pytest.raises(
-        Failure, match=rf"127\.0\.0\.1: {jar.name} is not as pinned.* KRAFTLAKE_JARS "
+        Failure, match=rf"127\.0\.0\.1: {jar.name} does not match the pinned checksum.* KRAFTLAKE_JARS "
     ) as refused:
         jars.jars()
     assert refused.value.exit_code == ExitCode.ENVIRONMENT

@@ -90,9 +90,9 @@ def test_sql(spark: Any, golden: Path) -> None:
 
 
 def test_errors_end_with_one_sentence(spark: Any, golden: Path, tmp_path: Path) -> None:
-    with pytest.raises(AnalysisException, match=r"SourceError: there is no option typ; did you mean types"):
+    with pytest.raises(AnalysisException, match=r"SourceError: unknown option typ; did you mean types"):
         source(spark, [golden], typ="TopicRecord")
-    with pytest.raises(PySparkException, match=r"SourceError: .*gone does not exist: name a folder"):
+    with pytest.raises(PySparkException, match=r"SourceError: .*gone does not exist: give a folder"):
         source(spark, [tmp_path / "gone"]).count()
 
 

@@ -97,6 +97,6 @@ def test_the_page_runs(spark: Any, tmp_path: Path) -> None:
 def test_the_page_lists_the_columns_and_the_options() -> None:
     listed = re.findall(r"^\| `(\w+)` \| ([A-Z]+) \| (.*) \|$", PAGE, re.MULTILINE)
     assert listed == [(name, type_.partition("<")[0], comment) for name, (type_, comment) in SAMPLES.items()]
-    table = PAGE.partition("## Options of the log")[2].partition("\n\nOf many")[0]
+    table = PAGE.partition("## Options of the log")[2].partition("\n\nA cluster that")[0]
     options = re.findall(r"^\| `([\w.]+)` \|", table, re.MULTILINE)
     assert sorted(options) == sorted(OF_STREAM)

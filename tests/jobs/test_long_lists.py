@@ -81,7 +81,7 @@ def test_records_beyond_the_limit_are_still_checked(
     code, lines, err = ended(capsys, "dump", broken, "--limit", 5)
     assert (code, len(lines)) == (1, 5)
     assert '"kind": "damage"' in err
-    with pytest.raises(Failure, match="not for --format kafka"):
+    with pytest.raises(Failure, match="does not apply to --format kafka"):
         dump.run(argparse.Namespace(paths=[segment], files=None, max_bytes=None, format="kafka", limit=5))
 
 

@@ -37,14 +37,14 @@ def test_every_verb_says_what_brings_it_back(
         assert main([*words, "--lake", str(lost)]) == 2
         said = capsys.readouterr().err.splitlines()[-1]
         assert said.endswith(
-            f"has tables and no lake.json: kraftlake check --restore --lake {lost} writes it again"
+            f"has tables but no lake.json: kraftlake check --restore --lake {lost} writes it again"
         )
 
 
 def test_it_is_written_as_it_was(lost: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["check", "--restore", "--lake", str(lost)]
     assert main(words) == 2
-    assert f"show {PLUGIN}, which Kafka does not define: name what" in capsys.readouterr().err
+    assert f"show {PLUGIN}, which Kafka does not define: list the names" in capsys.readouterr().err
     assert not (lost / "lake.json").exists()
     settings = lost.parent / "kraftlake.toml"
     settings.write_text(f'shown_configs = ["{PLUGIN}"]')

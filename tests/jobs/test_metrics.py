@@ -66,7 +66,7 @@ def written(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Found:
 
 
 def test_a_leader_that_is_only_reported() -> None:
-    """The captured log ends in epoch 5; a describe output names the leader of epoch 14."""
+    """The captured log ends in epoch 5; a describe output shows the leader of epoch 14."""
     last = {"leader_epoch": 5, "leader_id": 3, "leaderless_ms": None, "leader_source": "record"}
     reported = last | {"leader_epoch": 14, "leader_id": 2, "leader_source": "describe"}
     for epochs, leader, proven in (([last], 3, 1), ([reported, last], 2, 0)):

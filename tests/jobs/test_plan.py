@@ -168,7 +168,9 @@ def test_a_file_time_is_nowhere_given_as_the_time_of_a_capture(
     assert main(words) == 1
     out = capsys.readouterr().out
     assert out.startswith("NOT KNOWN: ")
-    assert "missing:\n  leader 3: when it was captured is not stated (capture.json or --captured-at)\n" in out
+    assert (
+        "missing:\n  leader 3: the time of its capture is not stated (capture.json or --captured-at)\n" in out
+    )
     assert "Z (newest timestamp in the log) or later: epoch 1, leader 3" in out
     assert main([*words, "--format", "json"]) == 1
     made: dict[str, Any] = json.loads(capsys.readouterr().out)
@@ -220,7 +222,7 @@ CurrentObservers:       []
     ("output", "why"),
     [
         ({"leader": 3, "epoch": 1, "voters": (1, 2, 3)}, None),
-        ({"leader": 1, "epoch": 2, "voters": (1, 2, 3)}, "a describe output names leader 1 of epoch 2, "),
+        ({"leader": 1, "epoch": 2, "voters": (1, 2, 3)}, "a describe output shows leader 1 of epoch 2, "),
         (
             {"leader": 3, "epoch": 1, "voters": (1, 2, 3, 4)},
             "a describe output lists the voters 1, 2, 3, 4, ",
@@ -245,7 +247,7 @@ def test_what_an_output_of_describe_shows_beyond_the_captures(
     assert (code, out.startswith(f"NOT KNOWN: {why}")) == (1, True), out
     assert f"missing:\n  {why}" in out
     assert main(["explain", "--lake", str(tmp_path / "lake"), "--recovery"]) == 0
-    assert f"highest epoch seen anywhere: {output['epoch']}\n" in capsys.readouterr().out
+    assert f"highest epoch seen: {output['epoch']}\n" in capsys.readouterr().out
 
 
 def test_wrong_usage(golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -267,7 +269,7 @@ def test_wrong_usage(golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     refused(2, "upgrade-kraft-version takes no node", "upgrade-kraft-version", "1", "--captures", captures)
     refused(2, "update takes the new --endpoint", "update", "1", "--captures", captures)
     refused(2, "give --captures PATH..., --lake PATH or --live HOST:PORT", "remove", "3")
-    refused(2, "plan release needs what was registered", "release", "4.4", "--live", "h:9093")
+    refused(2, "plan release needs the registrations", "release", "4.4", "--live", "h:9093")
     refused(2, "'one' is not a node id", "remove", "one", "--captures", captures)
     for words in (("update", "2", "--endpoint", "host"), ("fly", "1")):
         with pytest.raises(SystemExit, match="2"):

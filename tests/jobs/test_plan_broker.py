@@ -27,7 +27,7 @@ def test_a_restart_that_takes_the_only_replicas_down(capsys: pytest.CaptureFixtu
     assert main(["plan", "restart-broker", "11", *LOADED]) == 1
     out = capsys.readouterr().out
     assert out.startswith("RISKY: without broker 11, no leader for base 0-59; as captured, the controllers ")
-    assert "  broker 11 leads 60 partitions, is in the ISR of 60, and a replica of 60 of 60\n" in out
+    assert "  broker 11 leads 60 partitions, is in the ISR of 60, and has replicas of 60 of 60\n" in out
     assert "     bin/kafka-server-stop.sh --node-id=11\n" in out
 
 

@@ -52,7 +52,7 @@ def adds(*values: bytes | None) -> Change:
 def test_a_release_reads_what_it_wrote(load: Load) -> None:
     code, out = load("4.3.1")
     assert code == 0
-    assert out.startswith("SAFE: it reads and replays every record of them\n")
+    assert out.startswith("SAFE: it reads and replays every record\n")
     assert "  3@LG9ACM7UQWG8M2L8RodsFg: 58 records, 1 checkpoint, the log loaded from 0 to 54 " in out
 
 
@@ -60,11 +60,12 @@ def test_a_level_above_the_release(load: Load) -> None:
     code, out = load("3.9.2")
     assert code == 1
     assert out.startswith(
-        "REFUSED: every controller of Kafka 3.9 that replays this log ends at FEATURE_LEVEL_RECORD version 0 "
+        "REFUSED: every controller of Kafka 3.9 that replays this log terminates at FEATURE_LEVEL_RECORD "
+        "version 0 "
         "at offset 4: java.lang.RuntimeException: Tried to apply FeatureLevelRecord FeatureLevelRecord("
         "name='metadata.version', featureLevel=30), but this controller only supports versions 1-21\n"
     )
-    assert "  1. run Kafka 4.3 or later, which takes these records\n" in out
+    assert "  1. run Kafka 4.3 or later, which accepts these records\n" in out
 
 
 def test_a_level_below_the_release(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,14 +76,14 @@ def test_a_level_below_the_release(capsys: pytest.CaptureFixture[str]) -> None:
         "featureLevel=4), but this controller only supports versions 7-30\n"
         in out.splitlines(keepends=True)[0]
     )
-    assert "  1. run Kafka 3.3 to 3.9, which takes these records\n" in out
+    assert "  1. run Kafka 3.3 to 3.9, which accepts these records\n" in out
 
 
 def test_a_level_in_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "load", "4.3.1", "--captures", "tests/golden/v4.4.0-mini", *SOON]) == 1
     out = capsys.readouterr().out
     assert out.startswith(
-        "REFUSED: Kafka 4.3 ends as it starts on 1@U_Q1TYZXSbKi02BeFgFOEw, 2@7hihqNmVKcFQLxL8BG"
+        "REFUSED: Kafka 4.3 fails to start on 1@U_Q1TYZXSbKi02BeFgFOEw, 2@7hihqNmVKcFQLxL8BG"
     )
     assert "FEATURE_LEVEL_RECORD version 0 in a checkpoint (__cluster_metadata-0/00000000000000000289-" in out
 
@@ -103,7 +104,7 @@ def test_a_record_that_no_node_can_read(value: bytes | None, words: str, load: L
     """It need not be committed: the raft layer reads the whole log, on brokers, too."""
     code, out = load("4.3.1", adds(value), [2])
     assert code == 1
-    assert out.startswith("REFUSED: Kafka 4.3 ends as it starts on 2@hhGPlVHKRveBalUKpbBWVA at ")
+    assert out.startswith("REFUSED: Kafka 4.3 fails to start on 2@hhGPlVHKRveBalUKpbBWVA at ")
     assert words in out.splitlines()[0]
 
 
@@ -131,8 +132,8 @@ def test_a_list_beyond_the_limit_of_4_4(load: Load) -> None:
 def test_a_version_whose_new_fields_are_left_out(load: Load) -> None:
     """TopicRecord has one version; the fields of a later one come after those of version 0."""
     _, out = load("4.3.1", adds(framed(1, 2, 1, written(2, 0, name="t", topicId="A" * 21 + "Q")[3:])))
-    assert out.startswith("RISKY: what newer versions of records added has no effect: ")
-    assert "TOPIC_RECORD version 1, of which the fields of version 0 are read" in out
+    assert out.startswith("RISKY: fields added by newer record versions are ignored: ")
+    assert "TOPIC_RECORD version 1, read as version 0" in out
 
 
 def test_a_nested_struct_of_an_unknown_version(load: Load) -> None:
@@ -156,7 +157,7 @@ def test_a_record_that_replay_refuses(load: Load) -> None:
     change = adds(written(5, 0, partitionId=0, topicId="A" * 21 + "Q"))
     code, out = load("4.3.1", change)
     assert code == 1
-    assert out.startswith("REFUSED: every controller of Kafka 4.3 that replays this log ends at ")
+    assert out.startswith("REFUSED: every controller of Kafka 4.3 that replays this log terminates at ")
     assert "change of unknown partition" in out or "unknown topic" in out
 
 
@@ -172,7 +173,7 @@ def test_a_log_without_a_metadata_version(load: Load) -> None:
     _, out = load("4.3.1", lambda log: no_metadata_version(random.Random(0), log))
     assert "REFUSED: " in out
     assert "java.lang.IllegalStateException: Unknown metadata version for FeaturesImage\n" in out
-    assert "  1. look at NO_OP_RECORD version 0 at offset 53\n" in out
+    assert "  1. inspect NO_OP_RECORD version 0 at offset 53\n" in out
 
 
 def test_an_atomic_batch_beyond_8_mb_is_read(load: Load) -> None:
@@ -215,12 +216,12 @@ def test_an_answer_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         (["load", "--captures", HEALTHY], "load takes a release, such as 4.3.1"),
         (
             ["load", "9.9", "--captures", HEALTHY],
-            "what 9.9 reads is not known; known: 3.9, 4.0, 4.1, 4.2, 4.3, 4.4",
+            "release 9.9 is not known; known releases: 3.9, 4.0, 4.1, 4.2, 4.3, 4.4",
         ),
-        (["load", "3.8", "--captures", HEALTHY], "what 3.8 reads is not known"),
+        (["load", "3.8", "--captures", HEALTHY], "release 3.8 is not known"),
         (
             ["load", "4.4", "--lake", "x"],
-            "which neither a lake nor a running quorum gives: give --captures PATH...",
+            "which neither a lake nor a running quorum provides: give --captures PATH...",
         ),
     ],
 )

@@ -74,10 +74,10 @@ def test_what_no_log_shows_is_named(capsys: pytest.CaptureFixture[str]) -> None:
         (["configure", "t"], "takes --add-config NAME=VALUE or --delete-config NAME"),
         (["elect", "t:x"], "neither a topic nor a partition"),
         (["reassign"], "reassign takes partitions such as orders:0=1,2,3"),
-        (["reassign", "t:0"], "is no partition with replicas, such as orders:0=1,2,3"),
+        (["reassign", "t:0"], "is not a partition with replicas, such as orders:0=1,2,3"),
         (["reassign", "t:0=1", "t:0=2"], "each partition once"),
         (["reassign", "--reassignment-json-file", "missing.json"], "is no reassignment that can be read"),
-        (["create", "t", "--replication-factor", "40000"], "has no room for such a number"),
+        (["create", "t", "--replication-factor", "40000"], "does not fit into a request"),
         (["create", "t", "--controller-config", "missing.properties"], "cannot be read"),
     ],
 )
@@ -88,7 +88,10 @@ def test_wrong_words(words: list[str], said: str, capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize(
     ("option", "value", "said"),
-    [("--replica-assignment", "1:x", "lists no replicas"), ("--add-config", "x", "is not NAME=VALUE")],
+    [
+        ("--replica-assignment", "1:x", "is not a list of replicas"),
+        ("--add-config", "x", "is not NAME=VALUE"),
+    ],
 )
 def test_wrong_options(option: str, value: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):

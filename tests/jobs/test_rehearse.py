@@ -134,7 +134,7 @@ def test_what_cannot_be_written_or_read_has_failed(
 def test_a_lake_of_other_clusters(captures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lake = _lake(tmp_path / "other", "another")
     assert _rehearse(captures, lake) == 2
-    assert f"holds no captures of cluster {CLUSTER}" in capsys.readouterr().err
+    assert f"has no captures of cluster {CLUSTER}" in capsys.readouterr().err
     assert _rows(lake) == []
     assert _rehearse(captures, tmp_path / "none") == 2
 
@@ -179,4 +179,4 @@ def test_the_page_has_a_line(captures: Path, lake: Path, tmp_path: Path) -> None
     _damage(captures)
     assert _rehearse(captures, lake) == 1
     assert "not restorable from the captures rehearsed" in page()
-    assert "Not restorable from the captures that were given:" in page()
+    assert "Not restorable from the given captures:" in page()

@@ -69,7 +69,7 @@ def test_how_far_each_copy_reaches_is_shown(
     _, plan = _plan(tmp_path, tmp_path / "plan.json", *stated)
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  voter ")]
     assert [copy["end_offset"] for copy in plan["voters_captured"]] == [369, 507]
-    assert lines[0].endswith("s before the newest: is it a backup?")
+    assert lines[0].endswith("s before the newest: is this a backup?")
     assert lines[1].endswith("up to offset 507 (exclusive), last record at 2026-11-21T09:16:07.535Z")
 
 
@@ -303,7 +303,7 @@ def test_an_earlier_moment_names_what_it_undoes(
     out = capsys.readouterr().out
     assert (code, made["verdict"]) == (1, "LOSES")
     assert "as it was at 2026-11-21T09:15:04.988Z, epoch 1, up to offset 268 (exclusive)" in out
-    assert "stray on broker 11, or deleted if it runs: after-truncation-0, " in out
+    assert "stray on broker 11, or deleted if it is running: after-truncation-0, " in out
     names = ["topics-unknown", "rights-missing", "settings-return"]
     assert [loss["name"] for loss in made["losses"]] == names
     assert {each["loss"] for each in made["restored"]["differences"]} == set(names)
@@ -369,12 +369,12 @@ def test_the_runbook_names_what_returns(
     names = [loss["name"] for loss in made["losses"]]
     assert main(["restore", "apply", str(plan), "--to", str(target), "--accept-loss", *names]) == 0
     out = capsys.readouterr().out
-    assert "take away again" not in out
-    assert "plan again from them beside captures of the new quorum, with --line 3@507" in out
+    assert "revoke what rights-return lists" not in out
+    assert "plan again from them and captures of the new quorum, with --line 3@507" in out
     words = ("--captures", str(target), "--line", "3@507", "--gone", "21", "22")
     _, made = _plan(captures, tmp_path / "undo.json", *stated, *words)
     assert {"topics-return", "rights-return"} <= {loss["name"] for loss in made["losses"]}
     out = capsys.readouterr().out
     assert "rename directories TOPIC-N.<uuid>-delete or -stray of their topic ids" in out
     assert "delete *.index and *.timeindex in them" in out
-    assert "take away again what rights-return names, before clients are let in" in out
+    assert "revoke what rights-return lists before you let clients in" in out

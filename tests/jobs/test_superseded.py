@@ -37,7 +37,7 @@ def test_voters_that_changed_beyond_the_captures(
     quorum: Any = SimpleNamespace(epoch=1, log_end=100, as_of=0)
     words = superseded_by(tmp_path, "a", quorum)
     assert words == (
-        f"the voters changed at offset {offset}, which the newest captures do not reach"
+        f"the voters changed at offset {offset}, beyond the end of the newest captures"
         if is_superseded
         else None
     )

@@ -30,18 +30,21 @@ def usage(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str,
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["rum"], "kraftlake: no verb rum; did you mean run?"),
-        (["helpp"], "kraftlake: no verb helpp; did you mean help?"),
-        (["--verison"], "kraftlake: no option --verison; did you mean --version?"),
-        (["help", "shel"], "kraftlake: no verb shel; did you mean shell?"),
-        (["fly"], "kraftlake: no verb fly: it is one of run, ingest, "),
-        (["findings", "lst"], "kraftlake findings: no verb lst; did you mean list?"),
-        (["dump", "--fromat", "text", "x"], "kraftlake dump: no option --fromat; did you mean --format?"),
-        (["dump", "--verbose=1", "x"], "kraftlake dump: no option --verbose"),
-        (["dump", "-v", "x"], "kraftlake dump: no option -v"),
+        (["rum"], "kraftlake: unknown verb rum; did you mean run?"),
+        (["helpp"], "kraftlake: unknown verb helpp; did you mean help?"),
+        (["--verison"], "kraftlake: unknown option --verison; did you mean --version?"),
+        (["help", "shel"], "kraftlake: unknown verb shel; did you mean shell?"),
+        (["fly"], "kraftlake: unknown verb fly: it is one of run, ingest, "),
+        (["findings", "lst"], "kraftlake findings: unknown verb lst; did you mean list?"),
+        (
+            ["dump", "--fromat", "text", "x"],
+            "kraftlake dump: unknown option --fromat; did you mean --format?",
+        ),
+        (["dump", "--verbose=1", "x"], "kraftlake dump: unknown option --verbose"),
+        (["dump", "-v", "x"], "kraftlake dump: unknown option -v"),
         (
             ["explain", "--lkae", "x", "--recovery"],
-            "kraftlake explain: no option --lkae; did you mean --lake?",
+            "kraftlake explain: unknown option --lkae; did you mean --lake?",
         ),
         (
             ["explain", "--recovery"],
@@ -50,7 +53,7 @@ def usage(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str,
         ),
         (
             ["findings", "list", "--lake", "x", "--sate", "all"],
-            "findings list: no option --sate; did you mean --state?",
+            "findings list: unknown option --sate; did you mean --state?",
         ),
         (["sql", "--lake", "x", "--format", "jsn"], "argument --format: jsn is unknown; did you mean json?"),
         (["clusters", "a", "--lake", "x"], "kraftlake clusters: too many arguments: a"),
@@ -65,7 +68,7 @@ def test_one_line_says_what_is_wrong_and_another_where_to_look(capsys, words, sa
     assert (code, out) == (2, "")
     first, second = err.splitlines()
     assert says in first
-    assert second.endswith(" --help shows what it takes")
+    assert second.endswith(" --help lists the options")
 
 
 def test_a_word_near_nothing_suggests_nothing():
@@ -106,7 +109,7 @@ def test_a_cluster_that_is_not_captured(capsys, golden, tmp_path):
     assert "did you mean roWi3HLRRCuDirielH5nnw?" in err
 
 
-REACHES = "is before this history, which reaches from 2026-11-21T09:40:31.847Z to 2026-11-21T09:44:03.041Z\n"
+REACHES = "is before this history, which covers 2026-11-21T09:40:31.847Z to 2026-11-21T09:44:03.041Z\n"
 
 
 @pytest.mark.parametrize(
@@ -129,7 +132,7 @@ def test_a_time_after_the_history_is_warned_of(capsys):
     code, out, err = usage(capsys, "shell", "--at-time", "2030-01-01", NODE, "ls", "/image")
     assert code == 0
     assert out
-    assert "2030-01-01T00:00:00.000Z is after the newest record, of 2026-11-21T09:44:03.041Z" in err
+    assert "2030-01-01T00:00:00.000Z is after the newest record, which is of 2026-11-21T09:44:03.041Z" in err
     assert usage(capsys, "shell", "--at-time", "2026-11-21T09:44:03.041Z", NODE, "ls", "/image")[2] == ""
 
 
@@ -176,7 +179,9 @@ def test_a_metadata_log_without_a_file_is_no_log_to_copy(capsys, tmp_path):
     shutil.copy(NODE / "meta.properties", tmp_path / "node")
     code, out, err = usage(capsys, "capture", tmp_path / "node", "--to", tmp_path / "to")
     assert (code, out) == (3, "")
-    assert "its __cluster_metadata-0 holds no segment and no checkpoint: there is no log to copy" in err
+    assert (
+        "its __cluster_metadata-0 contains neither a segment nor a checkpoint: there is no log to copy" in err
+    )
     assert not (tmp_path / "to").exists()
 
 

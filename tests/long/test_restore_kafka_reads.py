@@ -65,7 +65,7 @@ def test_an_older_kafka_does_not_vouch(golden: Path, tmp_path: Path) -> None:
     restored(golden / "dynamic-membership", tmp_path, *WORDS)
     done = _verify(tmp_path, kafka)
     assert done.returncode == 1
-    assert "otherwise than planned: the record at offset 8. Is its release as new" in done.stderr
+    assert "differently from the plan: the record at offset 8. Is its release as new" in done.stderr
     assert not any(word in done.stdout + done.stderr for word in SECRETS)
 
 
@@ -79,5 +79,9 @@ def test_other_metadata_is_seen(golden: Path, tmp_path: Path) -> None:
         name = restored(golden / moment, folder, *WORDS)["restored"]["checkpoint"]
         files.append(folder / "new/node-21" / LOG_DIR_NAME / name)
     other = CapturedReplica.of_file(files[1]).image_at()
-    with pytest.raises(Failure, match=r"kafka-metadata-shell of .* reads .* otherwise than planned: /image/"):
+    with pytest.raises(
+        Failure,
+        match=r"kafka-metadata-shell of .* reads .* differently from the plan: "
+        r"/image/",
+    ):
         list(read_by_kafka(kafka, files[0], other))

@@ -183,8 +183,10 @@ def test_what_no_waiting_heals_is_one_sentence(live: SecuredController) -> None:
         "it needs ClusterAction on resource Cluster": sasl(live, "poor", "pw"),
         "the node's certificate is not trusted: ": sasl(live, "admin", "pw")
         | {"kafka.ssl.truststore.location": str(live.path / "other-ca.crt")},
-        "wants a client certificate": certified(live),
-        "wants a client certificate that it trusts": certified(live, keystore_location=live.pem("stranger")),
+        "requires a client certificate": certified(live),
+        "requires a client certificate that it trusts": certified(
+            live, keystore_location=live.pem("stranger")
+        ),
         "belongs to another cluster": sasl(live, "admin", "pw") | {"clusterId": live.random_uuid()},
         "give it as option clusterId": {
             name: text for name, text in sasl(live, "poor", "pw").items() if name != "clusterId"
@@ -217,7 +219,7 @@ def test_the_wrong_protocol_is_said_while_it_is_retried(
 ) -> None:
     for protocol, where, said in (
         ("PLAINTEXT", live.at(0), "its port speaks TLS: set security.protocol"),
-        ("SSL", live.at(20), "no TLS is spoken there"),
+        ("SSL", live.at(20), "the port does not speak TLS"),
     ):
         given = {"bootstrap.controllers": where, "kafka.security.protocol": protocol}
         reader = opened(given | {"clusterId": live.cluster_id})

@@ -1,7 +1,7 @@
 """The facts of a group of clusters, read by Arrow: one scan of a table for the whole group.
 
 The driver reads the only group itself; of several, Spark's tasks read one each by the same functions, at the
-Delta versions that the driver pinned. Facts stay Arrow tables until a cluster's row is asked for, so that one
+Delta versions that the driver pinned. Facts stay Arrow tables until a cluster's row is read, so that only one
 cluster at a time is held as Python values.
 """
 

@@ -1,4 +1,4 @@
-"""What the facts of one life of a cluster id say of the others (transforms.lake.lives)."""
+"""What the facts of one life of a cluster id need from the others (transforms.lake.lives)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that a replay path lacks, not captured or not decoded, and the versions that they may concern."""
+"""Records that a replay path lacks, not captured or not decoded, and the versions that they may affect."""
 
 from __future__ import annotations
 

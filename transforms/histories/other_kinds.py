@@ -1,7 +1,7 @@
 """Histories of all kinds but partitions: the core's History over the records of a lake.
 
-Their rules are many and their records few beside those of partitions, on which they do not depend. The core
-replays some 20,000 a second and holds a cluster's metadata, not its log.
+They have many rules but few records compared with partitions, on which they do not depend. The core replays
+some 20,000 a second and holds a cluster's metadata, not its log.
 """
 
 from __future__ import annotations

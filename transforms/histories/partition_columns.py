@@ -1,4 +1,4 @@
-"""Versions of partitions by one pass over whole columns: partition_states, and what ends each of them."""
+"""Versions of partitions by one pass over whole columns: partition_states, and the end of each."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def partition_versions(
 ) -> tuple[pa.Table, pa.Table]:
     """The versions of the partitions of one cluster: the columns of PARTITIONS but for the cluster's.
 
-    events: EVENTS, in any order. What lies outside of every life of its topic is no partition. clears: ELRs
-    cleared (ENVELOPE and topic_name, empty: of all topics). loads: snapshots that take the place of what was
-    known (ENVELOPE). The second table has the events that Kafka refuses: partition_refusals.REFUSED.
+    events: EVENTS, in any order. What lies outside of every life of its topic is not a partition. clears:
+    ELRs cleared (ENVELOPE and topic_name, empty: of all topics). loads: snapshots that take the place of what
+    was known (ENVELOPE). The second table has the events that Kafka refuses: partition_refusals.REFUSED.
     """
     events, life, outside = in_lives(events, lives)
     things = things_of(life, numbers(events, "partition_id"))

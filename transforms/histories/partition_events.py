@@ -1,4 +1,4 @@
-"""Events of partitions: registrations, changes and what else befalls them, as Arrow rows."""
+"""Events of partitions: registrations, changes and other events, as Arrow rows."""
 
 from __future__ import annotations
 

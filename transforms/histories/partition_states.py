@@ -87,8 +87,8 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStates:
-    """The state after each event: `rows` are places, those of what is no partition left out; the other arrays
-    go along with it.
+    """The state after each event: `rows` are places, those of what is not a partition left out; the other
+    arrays go along with it.
 
     things: the partition, whose life of a topic is in the upper 32 bits. present: whether it is there after
     the event. base: the place of its last registration. sources: by column, the place to take it from.

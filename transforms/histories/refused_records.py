@@ -1,7 +1,7 @@
 """Records that Kafka refuses to replay, as the replays of the histories find them: rows of REFUSED_RECORDS.
 
-Only what nothing missing may explain is one: no gap in the log and no record or checkpoint that is not fully
-understood lies between the record and what it was replayed onto.
+A record is one only if nothing missing can explain the refusal: no gap in the log and no record or checkpoint
+that is not fully understood is between the record and the state it was replayed onto.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Row = dict[str, Any]
 AddRefused = Callable[[str, Sequence[RefusedRecord]], None]
 """Takes refused records of a cluster, each once or more often."""
 OfCluster = tuple[str, RefusedRecord]
-# Of one cluster at most so many refused records are kept, the first in order.
+# At most this many refused records of a cluster are kept, the first in order.
 MOST_REFUSED = 1000
 REFUSAL = ("offset", "leader_epoch", "type", "cause", "subject", "reason", "by_controllers_only")
 
@@ -67,7 +67,7 @@ def _values(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
 
 
 def _rows(plan: ReplayPlan, record: RefusedRecord) -> Iterator[Row]:
-    """The row of a refused record; none where its path is no log from offset 0 or from a checkpoint."""
+    """The row of a refused record; none where its path is not a log from offset 0 or from a checkpoint."""
     replayed = _replayed(plan.steps, record)
     if replayed is not None:
         base, log, status = replayed

@@ -61,7 +61,7 @@ class Transaction:
 
 @dataclass(slots=True)
 class ReplayPlan:
-    """The replay path of a cluster; its histories hold up to `start` and are made anew from there.
+    """The replay path of a cluster; its histories hold up to `start` and are replayed again from there.
 
     gaps: by the offset at which it is loaded, the gap that a checkpoint covers; the first step covers none.
     missing, unsure: what the path lacks (missing.Lacking). missing_at: times of its offsets, as

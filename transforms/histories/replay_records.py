@@ -1,6 +1,6 @@
 """Records of the log and of checkpoints, read from a lake in the order of replay, a bounded piece at a time.
 
-Plain Arrow scans: the driver runs them for what is small, Spark's tasks for the rest. The files of a table
+Plain Arrow scans: the driver runs small ones, Spark's tasks the rest. The files of a table
 are not sorted by offset, so the records of a large cluster are read by ranges of offsets.
 """
 

@@ -1,4 +1,4 @@
-"""The partitions that a replay leaves, as columns: what is kept of them between two pieces of a log."""
+"""The partitions after a replay, as columns: the state between two pieces of a log."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Captured files to rows: which files are new, and their batches, records and checkpoints.
 
-Spark's tasks scan and decode ranges of files; what identifies a file, and its row of captures or segments, is
-Python and Arrow. Every byte is either decoded or named in quarantine. Headers are scanned first, each
-distinct batch is decoded once, and what a file held is kept as epoch ranges.
+Spark's tasks scan and decode ranges of files; Python and Arrow identify files and make their rows of captures
+and segments. Every byte is either decoded or listed in quarantine. Headers are scanned first, each distinct
+batch is decoded once, and the content of a file is kept as epoch ranges.
 """

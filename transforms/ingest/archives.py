@@ -1,8 +1,8 @@
 """Archives of captured directories, unpacked to scratch.
 
 An archive is not trusted: nothing is written outside its folder, links and devices are skipped, and unpacking
-stops where an archive expands out of all proportion. One that ends early, or whose members are not all there,
-is damaged: none of it is read.
+stops if an archive expands out of proportion. One that ends early, or lacks members, is damaged: none of it
+is read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tarfile import HeaderError, ReadError
 from typing import IO, Protocol, Self
 
 SUFFIXES = (".tar.gz", ".tgz", ".tar", ".zip")
-# A metadata log compresses to a tenth or so: what expands by more than this is no capture, or an attack.
+# A metadata log compresses to a tenth or so: what expands by more than this is not a capture, or an attack.
 MOST_GROWTH = 200
 FREE_BYTES = 64 * 1024 * 1024  # may always be written, however small the archive
 MOST_MEMBERS = 100_000
@@ -43,20 +43,20 @@ DAMAGED = (
     *(EOFError, RuntimeError, ValueError, OverflowError, IndexError),
 )
 CHUNK = 1024 * 1024
-NO_FILE = "no regular file"
+NO_FILE = "not a regular file"
 # How often the end may be read by an archive that does end there.
 MOST_READS_BEYOND = 16
 
 
 class ArchiveError(Exception):
-    """An archive that is damaged, or is no archive of captures; the message says what is wrong."""
+    """An archive that is damaged, or is not an archive of captures; the message says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveMember:
     """What an archive holds, but for directories. modified_at: seconds since the epoch.
 
-    open: None where it is no regular file.
+    open: None where it is not a regular file.
     """
 
     name: str
@@ -84,9 +84,9 @@ def unpack(archive: Path, folder: Path) -> list[tuple[str, str]]:
             if reason is not None:
                 left_out.append((member.name, reason))
     except DAMAGED as error:
-        raise ArchiveError(f"damaged, or no archive: {error}") from error
+        raise ArchiveError(f"damaged, or not an archive: {error}") from error
     except FileExistsError as error:
-        raise ArchiveError(f"holds two files with the same name: {error.filename}") from error
+        raise ArchiveError(f"contains two files with the same name: {error.filename}") from error
     except OSError as error:
         raise ArchiveError(f"could not be unpacked: {error.strerror or error}") from error
     if is_empty:
@@ -98,9 +98,9 @@ def _unpacked(member: ArchiveMember, folder: Path, budget: Budget) -> str | None
     """Unpack a member. Returns why not, where it is skipped."""
     target = target_of(folder, member.name)
     if target is None:
-        return "its name leads out of the folder"
+        return "its path leads out of the folder"
     if is_archive(member.name):
-        return "an archive inside an archive is not opened: unpack it yourself"
+        return "archives inside archives are not opened: unpack it yourself"
     target.parent.mkdir(parents=True, exist_ok=True)
     source = member.open() if member.open else None
     if source is None:
@@ -123,7 +123,7 @@ class Budget:
     def member(self, count: int = 1) -> None:
         self._members -= count
         if self._members < 0:
-            raise ArchiveError(f"holds more than {MOST_MEMBERS:,} files")
+            raise ArchiveError(f"contains more than {MOST_MEMBERS:,} files")
 
     def wrote(self, size: int) -> None:
         """Bytes of a file. A hole of a sparse member is written, but not read."""
@@ -168,7 +168,7 @@ class _StrictHeader(tarfile.TarInfo):
         try:
             return super().fromtarfile(tarfile)
         except HeaderError as error:
-            # The only one that is no damage: a block of zeros.
+            # The only one that is not damage: a block of zeros.
             if type(error).__name__ == "EOFHeaderError":
                 raise
             raise ReadError(f"{error} at byte {tarfile.offset}") from None
@@ -219,7 +219,7 @@ def tar_members(archive: Path, budget: Budget) -> Iterator[ArchiveMember]:
                     yield ArchiveMember(info.name, info.mtime, opening)
             while chunk := tar.fileobj.read(CHUNK):
                 if chunk.strip(b"\0"):
-                    raise ReadError("more follows after its end")
+                    raise ReadError("data follows after its end")
 
 
 # --- zip ---
@@ -230,12 +230,12 @@ def zip_members(archive: Path, budget: Budget) -> Iterator[ArchiveMember]:
     with zipfile.ZipFile(archive) as packed:
         listed = packed.infolist()
         if len(listed) != stated:
-            raise zipfile.BadZipFile(f"{stated} members stated, {len(listed)} found")
+            raise zipfile.BadZipFile(f"{stated} members expected, {len(listed)} found")
         _must_be_all(archive, listed, packed.start_dir)
         for info in listed:
             # Python unpacks the others without a limit of memory.
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise zipfile.BadZipFile(f"compression method {info.compress_type} is not read")
+                raise zipfile.BadZipFile(f"compression method {info.compress_type} is not supported")
             if info.is_dir():
                 _must_be_folder(packed, info)
             else:
@@ -249,7 +249,7 @@ def _must_be_folder(packed: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
     """Raises BadZipFile for a file whose name was damaged into that of a folder."""
     with packed.open(info) as source:  # compares the name with that before the content
         if info.file_size or source.read(1):
-            raise zipfile.BadZipFile(f"{info.orig_filename!r} is a folder and has content")
+            raise zipfile.BadZipFile(f"{info.orig_filename!r} is a folder but has content")
 
 
 def _must_be_all(archive: Path, listed: list[zipfile.ZipInfo], end: int) -> None:
@@ -274,7 +274,7 @@ def _stated_members(archive: Path, budget: Budget) -> int:
         tail = file.read()
         at = tail.rfind(b"PK\5\6")
         if at < 0 or len(tail) < at + ZIP_END.size:
-            raise zipfile.BadZipFile("it has no end record")
+            raise zipfile.BadZipFile("its end record is missing")
         *_, stated, directory_bytes, _, _ = ZIP_END.unpack_from(tail, at)
         if stated == 0xFFFF and at >= ZIP64_PLACE.size:
             signature, _, place, _ = ZIP64_PLACE.unpack_from(tail, at - ZIP64_PLACE.size)

@@ -1,4 +1,4 @@
-"""Rows of captures and segments, from the planned copies and what their files hold."""
+"""Rows of captures and segments, from the planned copies and the content of their files."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def _digests_of(copy: CaptureCopy) -> dict[str, FileIdentity]:
 
 
 def _identity_of(file: CheckpointFile) -> FileIdentity | None:
-    """The identity of a file that is no part of the capture's."""
+    """The identity of a file that is not a part of the capture's."""
     try:
         return file_identity(file.path, file.size_bytes)
     except OSError:

@@ -1,4 +1,4 @@
-"""Of which life each capture of a cluster id is: by what the lake holds, and by what a scan found new."""
+"""The life of each capture of a cluster id: by the captures in the lake, and by those that a scan found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Captured checkpoint files: one row each for what they are, and their records."""
+"""Captured checkpoint files: one row each, and their records."""
 
 from __future__ import annotations
 

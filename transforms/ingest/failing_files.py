@@ -1,4 +1,4 @@
-"""Files that an ingest must go on without: they cost their own capture only.
+"""Files that an ingest must continue without: they affect only their own capture.
 
 Tasks read many files, so that an exception in one fails the load. Then each file is read alone, as a load
 would, to find those at fault; the load is repeated without them. So it is without files of a log with more

@@ -65,7 +65,7 @@ class Inputs:
     def fetch(self, files: Iterable[Path]) -> set[Path]:
         """Fetch those of the files that are sparse. Returns those that are no longer what was mirrored.
 
-        They are mirrored anew, or unreadable, or gone.
+        They are mirrored again, or unreadable, or gone.
         """
         wanted = [path for path in files if path in self._sparse]
         with ThreadPoolExecutor(THREADS) as threads:
@@ -136,7 +136,7 @@ class Inputs:
                 packed.unlink()
                 return
             if found.type != fs.FileType.Directory:
-                raise InputError(f"{name} does not exist: name a folder that contains controller directories")
+                raise InputError(f"{name} does not exist: give a folder that contains controller directories")
             listed = files.get_file_info(fs.FileSelector(base, recursive=True))
             self._mirror(files, base, [i for i in listed if i.type == fs.FileType.File], folder)
         except (OSError, pa.ArrowException) as error:
@@ -150,7 +150,7 @@ class Inputs:
         for info in listed:
             path = target_of(folder, str(PurePosixPath(info.path).relative_to(base)))
             if path is None:
-                self.left_out.append(f"{folder}: {info.path}: its name leads out of the folder")
+                self.left_out.append(f"{folder}: {info.path}: its path leads out of the folder")
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
             laid_out.append((path, info))
@@ -209,7 +209,7 @@ def fetched(url: str, path: Path, size_bytes: int) -> None:
         files, place = fs.FileSystem.from_uri(HADOOP_S3.sub("s3://", url))
         info = files.get_file_info(place)
         if not info.is_file or info.size != size_bytes:
-            raise InputError("it changed, or went, after it was listed")
+            raise InputError("it changed or was deleted after it was listed")
         fill(path, files, info)
     except (OSError, pa.ArrowException) as error:
         raise InputError(str(error).splitlines()[0]) from None

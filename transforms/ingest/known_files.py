@@ -1,8 +1,8 @@
-"""Which captured files the lake knows already, so that nothing is read twice.
+"""Which captured files the lake already has, so that nothing is read twice.
 
 A segment is known if one of the same replica with the same name, size and edges was read. A grown segment
 is read from its old end, if its bytes before that end still have the same edges: what two captures of a log
-share there they share before it too, for a batch names its epoch, and an epoch and offset name one batch.
+share there they also share before it, because an epoch and an offset identify one batch and its history.
 Everything else is read whole, and its batches are compared.
 """
 

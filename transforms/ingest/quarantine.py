@@ -1,9 +1,9 @@
 """The bytes of a cluster's captures that no captured copy supplied.
 
-Damage of one capture is no loss where other captures of the same replica hold its offsets, or one of them
+Damage of one capture is not a loss where other captures of the same replica hold its offsets, or one of them
 holds a complete copy of the damaged checkpoint. Values that no decoder understood are lost in every copy.
-What a file held that could not be opened is not known: a later capture that has it takes its place. What
-was supplied is no row of quarantine; its finding stays, and names the captures that supply it.
+The content of a file that could not be opened is not known: a later capture that has it replaces it. Supplied
+bytes are not rows of quarantine; their finding remains, and lists the captures that supply them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from transforms.ingest.capture_rows import is_unreadable
 from transforms.ingest.scanning import DISORDERED
 from transforms.lake.arrow_rows import Row
 
-# Reasons for bytes that are no batch (kraft_core.format.segment), or were not read; all others are about
+# Reasons for bytes that are not a batch (kraft_core.format.segment), or were not read; all others are about
 # values in good batches.
 FILE_REASONS = (
     "torn_tail",
@@ -93,8 +93,8 @@ def _holders(
 ) -> list[str]:
     """The captures whose logs together hold the lost offsets, [] if they do not.
 
-    Where the capture's log goes on says how many were lost. If it does not, nobody knows: a torn tail stands
-    for one batch; other damage is supplied by captures that are not older.
+    Where the capture's log goes on says how many were lost. If it does not, the number is not known: a torn
+    tail counts for one batch; other damage is supplied by captures that are not older.
     """
     first, end = lost["lost_from_offset"], lost["lost_to_offset"]
     if end is None:

@@ -1,7 +1,7 @@
-"""Whether the files of an ingest still are what was planned, when they have been read.
+"""Whether the files of an ingest are still those planned after they have been read.
 
 A plan identifies a capture by the sizes and edges of its files. What is then read must be these bytes: a log
-that shrinks meanwhile at the end of a batch would pass for a whole one. A file that only grew still begins
+that shrinks meanwhile to the end of a batch would look like a whole one. A file that only grew still begins
 with them.
 """
 

@@ -1,4 +1,4 @@
-"""What commits say: the actions of a Delta log that a change of files becomes."""
+"""The actions of a Delta log that commit a change of files."""
 
 from __future__ import annotations
 

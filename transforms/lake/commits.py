@@ -1,10 +1,10 @@
 """Commits: the only way in which the tables of a lake change.
 
-A commit is the version after the one it was made from, or it fails: without delta-rs's own retries, by which
-a writer that slept would commit over what happened since. Each carries the number of the lease it was made
-under. Who takes over a lease that was not given back first commits its own number to every table, also to
-those that do not exist yet (`fence`): the next commit of an older writer fails, and as that loads the table
-again, it finds the greater number and stops.
+A commit is the version after the one it was made from, or it fails: without delta-rs's own retries, with
+which a writer that slept would commit over later changes. Each carries the number of the lease it was made
+under. A writer that takes over a lease that was not released first commits its own number to every table,
+even to those that do not exist yet (`fence`): the next commit of an older writer fails, and when that writer
+loads the table again, it finds the greater number and stops.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ class TableWriter:
         with read_table(self.lake, table) as held:
             number = held.transaction_version(LEASE)
             if self.lease is not None and number is not None and number > self.lease:
-                raise FencedError(f"table {table.name} has lease {number}, and this run {self.lease}")
+                raise FencedError(f"table {table.name} has lease {number}, but this run has {self.lease}")
             yield held
 
     def _stored(self, table: Table, held: DeltaTable) -> StoredTable:

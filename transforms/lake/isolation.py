@@ -1,4 +1,5 @@
-"""Work on many clusters of which one fails: it fails alone, and errors of the run stop all of it."""
+"""Work on many clusters: the failure of one does not affect the others, but errors of the run stop
+everything."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ def is_of_task(error: Exception) -> bool:
 
 
 def is_of_run(error: Exception) -> bool:
-    """Whether an exception is no fault of the data: Spark, a file or a table failed, or the lease is lost."""
+    """Whether an exception is not due to the data: Spark, a file or a table failed, or the lease is lost."""
     of_task = _of_task(error)
     if of_task is None:
         return isinstance(error, (PySparkException, Py4JError, DeltaError, OSError, FencedError))
@@ -70,7 +71,7 @@ def is_of_run(error: Exception) -> bool:
 
 
 def raise_if_of_store(error: Exception, lake: Location) -> None:
-    """Raises OSError where the lake's store fails, which is no fault of a cluster's data."""
+    """Raises OSError where the lake's store fails, which is not due to a cluster's data."""
     is_of_files = isinstance(error, (OSError, DeltaError))
     if is_of_files and isinstance(lake, StoreUrl) and fault_of(error, lake) is not None:
         raise OSError(str(error)) from None

@@ -1,4 +1,4 @@
-"""The lake as Spark has it: a folder of Delta tables and lake.json; moved or copied it works unchanged.
+"""The lake for Spark: a folder of Delta tables and lake.json, which can be moved or copied.
 
 Large tables are read by Spark, whose tasks also write their files; small ones by delta-rs. Every commit is
 made by transforms.lake.commits.

@@ -1,7 +1,7 @@
 """How tables name the lives of a cluster id (kraft_core.evidence.lives).
 
-A life is a cluster of its own to every table: where the cluster id of meta.properties names several, the
-column cluster_id is that id, a slash, and the life's name; where it names one, as nearly always, the id.
+A life is a separate cluster to every table: if the cluster id of meta.properties has several, column
+cluster_id is that id, a slash, and the life's name; if it has one, as nearly always, the id.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Lakes of earlier versions: nullable columns and struct fields that tables lack are added.
 
-A lake that lacks a required column is refused: what the column should hold was never read. Tables that do not
+A lake that lacks a required column is refused: the content of the column was never read. Tables that do not
 exist are created by whoever writes them first.
 """
 

@@ -1,4 +1,4 @@
-"""What a run sees of a lake before it reads any table, and what it notes of it for the next one."""
+"""What a run sees of a lake before it reads any table, and what it records for the next run."""
 
 from __future__ import annotations
 

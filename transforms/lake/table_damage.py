@@ -1,4 +1,4 @@
-"""Whether the files of a lake's tables are all there: Delta logs and the data files that they name."""
+"""Whether all files of a lake's tables exist: Delta logs and the data files in them."""
 
 from __future__ import annotations
 

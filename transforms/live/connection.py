@@ -86,17 +86,17 @@ class NodeConnection:
             raise RefusedError(f"{self.address}: {A_BROKER}")
 
     def cluster_id(self) -> str:
-        """The cluster's id, which only DescribeCluster tells: a controller, to who may Alter the cluster."""
+        """The cluster's id, which only DescribeCluster returns; a controller, only to users with Alter."""
         kind = _CONTROLLERS if self._is_controller else _BROKERS
         body = self._send(Request(DESCRIBE_CLUSTER, self._newest(DESCRIBE_CLUSTER), {"endpointType": kind}))
         if not body["errorCode"]:
             return body["clusterId"]
-        why = f"the node does not tell its cluster's id ({error_name(body['errorCode'])})"
-        advice = "give it as option clusterId, or as --cluster (cluster.id of meta.properties has it)"
+        why = f"the node does not report its cluster id ({error_name(body['errorCode'])})"
+        advice = "give it as option clusterId, or as --cluster (it is cluster.id in meta.properties)"
         if body["errorCode"] == ErrorCode.UNSUPPORTED_VERSION:
-            healing = "or wait until it has started; below metadata.version 3.7 it never tells"
+            healing = "or wait until it has started; below metadata.version 3.7 it never reports it"
             raise NoClusterIdError(f"{self.address}: {why}: {advice}, {healing}")
-        right = "or allow the user Alter on resource Cluster"
+        right = "or grant the user Alter on resource Cluster"
         raise RefusedError(f"{self.address}: {why}: {advice}, {right}")
 
     def _read(self, read: Callable[[dict[str, Any]], Any], body: dict[str, Any]) -> Any:
@@ -118,8 +118,8 @@ class NodeConnection:
         version = self._session.newest(api)
         if version is None:
             raise RefusedError(
-                f"{self.address}: the node serves no version of {api.name} that is known here: Kafka 3.9.2 "
-                "to 4.4.0 can be followed"
+                f"{self.address}: the node supports no version of {api.name} that Kraftlake knows: it can "
+                f"follow Kafka 3.9.2 to 4.4.0"
             )
         return version
 
@@ -169,7 +169,7 @@ class NodeConnection:
                 raise WireError(
                     "the node closed the connection"
                     + (
-                        f": its port wants another security.protocol than {self._security.protocol}"
+                        f": its port expects another security.protocol than {self._security.protocol}"
                         if self._correlation_id == 1
                         else ""
                     )
@@ -197,18 +197,19 @@ def _fault(address: NodeAddress, error: OSError) -> WireError:
     """What an error of a socket means."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return RefusedError(
-            f"{address}: the node's certificate is not trusted: {error.verify_message}; "
-            "ssl.truststore.location names the PEM file of the CA that signed it"
+            f"{address}: the node's certificate is not trusted: {error.verify_message}; set "
+            f"ssl.truststore.location to the PEM file of the CA that signed it"
         )
     if isinstance(error, ssl.SSLError):
         reason = error.reason or ""
         if "CERTIFICATE" in reason or "HANDSHAKE_FAILURE" in reason or "UNKNOWN_CA" in reason:
             return RefusedError(
-                f"{address}: the node refused the TLS connection ({reason}): it wants a client certificate "
-                "that it trusts; ssl.keystore.location names its PEM file"
+                f"{address}: the node refused the TLS connection ({reason}): it requires a client "
+                f"certificate that it trusts; set ssl.keystore.location to its PEM file"
             )
         return WireError(
-            f"{address}: no TLS is spoken there ({reason or type(error).__name__}); see security.protocol"
+            f"{address}: the port does not speak TLS ({reason or type(error).__name__}); check "
+            f"security.protocol"
         )
     if isinstance(error, TimeoutError):
         return WireError(f"{address}: no answer in time")

@@ -1,4 +1,4 @@
-"""Living quorums read into spools, all at the same time."""
+"""Running quorums read into spools concurrently."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class FollowedCluster:
         except RefusedError as error:
             self.close()
             self.refused = str(error)
-            self._say(f"refused, asking again: {error}")
+            self._say(f"refused, retrying: {error}")
         except WireError as error:
-            self._say(f"no leader answers, asking again: {error}")
+            self._say(f"no leader answers, retrying: {error}")
         else:
             self.refused = self._said = None
 

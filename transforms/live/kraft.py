@@ -1,4 +1,4 @@
-"""format("kraft") with both its sides: captured files, and living quorums as a stream."""
+"""format("kraft") with both its sides: captured files, and running quorums as a stream."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class KraftSource(KraftDataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         if is_live(self.options):
             raise SourceError(
-                'a living quorum is read as a stream: spark.readStream.format("kraft"), with '
+                'a running quorum is read as a stream: spark.readStream.format("kraft"), with '
                 "trigger(availableNow=True) for what is committed now"
             )
         return super().reader(schema)
@@ -31,7 +31,7 @@ class KraftSource(KraftDataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         if not is_live(self.options):
             raise SourceError(
-                "a stream follows a living quorum: name its controllers in option bootstrap.controllers; "
+                "a stream follows a running quorum: give its controllers in option bootstrap.controllers; "
                 'captured files are read by spark.read.format("kraft").load(PATH)'
             )
         return KraftStreamReader(self.options, schema)

@@ -1,4 +1,4 @@
-"""A leader's log as a captured controller directory: what it is asked, laid out as files."""
+"""A leader's log as a captured controller directory: fetched, and laid out as files."""
 
 from __future__ import annotations
 
@@ -50,9 +50,11 @@ def copy_leader(cluster: LiveCluster, target: Path) -> QuorumSample:
     quorum, followed, leader = sample.quorum, reader.follower.leader, sample.quorum.leader
     epochs = {before.leader_epoch, quorum.leader_epoch, followed.leader_epoch if followed else None}
     if len(epochs) > 1:
-        raise WireError(f"a leader was elected while it was asked, of epoch {quorum.leader_epoch}: ask again")
+        raise WireError(
+            f"leadership changed to epoch {quorum.leader_epoch} while the log was read: try again"
+        )
     if leader is None or leader.last_fetch_at is None or reader.cluster_id is None:
-        raise WireError("the leader is no voter, or does not tell its time: nothing can be planned")
+        raise WireError("the leader is not a voter, or does not report its time: nothing can be planned")
     log.write_epochs()
     _write_state(target, reader.cluster_id, leader, quorum)
     return sample

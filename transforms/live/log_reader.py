@@ -1,4 +1,4 @@
-"""One living quorum's log: asks what its follower wants to know, and holds what was read."""
+"""The log of one running quorum: sends its follower's requests, and holds what was read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from transforms.live.parts import cut, records_in
 log = logging.getLogger("kraftlake.live")
 # Seconds between questions while nobody leads, at first and at most.
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
-# A line of log for a quorum without a leader is repeated after so many seconds.
+# The log line about a quorum without a leader is repeated after this many seconds.
 REPEATED_AFTER = 60.0
 
 
@@ -60,7 +60,7 @@ class LogReader:
         return sum(map(records_in, self.parts))
 
     def poll(self, wanted: int, seconds: float) -> None:
-        """Read until so many records are held, or all that is committed, or the time is over."""
+        """Read until this many records are held, or all that is committed, or the time is over."""
         give_up = time.monotonic() + seconds
         while self.held < wanted and time.monotonic() < give_up:
             now = time.monotonic()
@@ -120,7 +120,7 @@ class LogReader:
         now = time.monotonic()
         if now - self._said.get(why, -REPEATED_AFTER) >= REPEATED_AFTER:
             self._said = {why: now}
-            log.warning("%s: no leader answers, asking again: %s", self.cluster.name, why)
+            log.warning("%s: no leader answers, retrying: %s", self.cluster.name, why)
 
     def cut_to(self, offset: int) -> list[Part]:
         """Take the parts up to an offset; one that goes beyond is cut at a batch's end."""
@@ -150,7 +150,7 @@ class LogReader:
         answer = self._connection(leader.address).ask(ask, self.cluster_id)
         assert isinstance(answer, FetchAnswer)
         if answer.error or answer.diverging is not None or answer.snapshot_id is not None:
-            raise WireError(f"{leader.address}: node {leader.leader_id} leads no more: ask again")
+            raise WireError(f"{leader.address}: node {leader.leader_id} is no longer the leader: try again")
         return answer.records
 
     def close(self) -> None:

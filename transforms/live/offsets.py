@@ -31,7 +31,7 @@ def start_of(offset: Offset, cluster: LiveCluster) -> tuple[Position | str, str 
     if cluster.cluster_id not in (None, offset["clusterId"]):
         raise SourceError(
             f"{cluster.name}: the checkpoint is of cluster {offset['clusterId']}, not of "
-            f"{cluster.cluster_id}: another cluster takes another checkpoint"
+            f"{cluster.cluster_id}: use a checkpoint of its own for each cluster"
         )
     covered = offset.get(SNAPSHOT_END, 0)
     return Position(offset["offset"], offset.get("epoch"), offset["ledIn"], covered), offset["clusterId"]

@@ -1,4 +1,4 @@
-"""The options of format("kraft") and format("kraft_quorum") on living quorums."""
+"""The options of format("kraft") and format("kraft_quorum") on running quorums."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class LiveOptions:
 
 
 def is_live(given: Iterable[str]) -> bool:
-    """Whether options ask for a living quorum."""
+    """Whether options select a running quorum."""
     return not {name.lower() for name in given}.isdisjoint((CONTROLLERS, SERVERS, CLUSTERS))
 
 
@@ -58,7 +58,7 @@ def live_options(given: Mapping[str, str]) -> LiveOptions:
     """The options from their texts, whose names are in any case. Raises SourceError."""
     options = {name.lower(): text for name, text in given.items()}
     if SERVERS in options:
-        raise SourceError(f"brokers do not serve the metadata log: name controllers in option {CONTROLLERS}")
+        raise SourceError(f"brokers do not serve the metadata log: give controllers in option {CONTROLLERS}")
     types = [word.strip() for word in options.get("types", "").split(",") if word.strip()]
     return LiveOptions(
         _all_clusters(given, OF_STREAM, _OF_LOG),
@@ -95,7 +95,7 @@ def _clusters(options: Mapping[str, str], known: tuple[str, ...]) -> dict[str, d
         found = None
     if not isinstance(found, dict) or not found or not all(isinstance(own, dict) for own in found.values()):
         raise SourceError(
-            f"option clusters is a JSON object of a cluster's options by its name, as in {example}"
+            f"option clusters is a JSON object that maps names of clusters to their options, as in {example}"
         )
     clusters: dict[str, dict[str, str]] = {}
     for name, own in found.items():
@@ -116,7 +116,7 @@ def _cluster(name: str, options: Mapping[str, str]) -> LiveCluster:
         )
     given = options.get(CONTROLLERS) or options.get(SERVERS)
     if not given:
-        raise SourceError(f"cluster {name} has no {CONTROLLERS}: name its controllers, as in h1:9093,h2:9093")
+        raise SourceError(f"cluster {name} has no {CONTROLLERS}: give its controllers, as in h1:9093,h2:9093")
     return LiveCluster(
         name,
         addresses(given),
@@ -130,7 +130,7 @@ def _start_of(name: str, text: str) -> str:
     try:
         found: Any = json.loads(text)
     except ValueError:
-        raise SourceError("option startingOffsets is no valid JSON") from None
+        raise SourceError("option startingOffsets is not valid JSON") from None
     return str(found.get(name.lower(), EARLIEST))
 
 
@@ -140,22 +140,22 @@ def addresses(text: str) -> tuple[NodeAddress, ...]:
     for word in filter(None, (word.strip() for word in text.split(","))):
         host, colon, port = word.rpartition(":")
         if not colon or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-            raise SourceError(f"{word!r} is no HOST:PORT")
+            raise SourceError(f"{word!r} is not HOST:PORT")
         found.append(NodeAddress(host.strip("[]"), int(port)))
     if not found:
-        raise SourceError("no address is given: name controllers, as in h1:9093,h2:9093")
+        raise SourceError("no address is given: give controllers, as in h1:9093,h2:9093")
     return tuple(found)
 
 
 def _positive(options: Mapping[str, str], name: str, default: int) -> int:
     text = options.get(name.lower(), str(default))
     if not (text.isascii() and text.isdecimal() and int(text)):
-        raise SourceError(f"option {name}: {text!r} is no whole number from 1 on")
+        raise SourceError(f"option {name}: {text!r} is not a positive whole number")
     return int(text)
 
 
 def _flag(options: Mapping[str, str], name: str) -> bool:
     text = options.get(name.lower(), "true").lower()
     if text not in ("true", "false"):
-        raise SourceError(f"option {name} is true or false")
+        raise SourceError(f"option {name} must be true or false")
     return text == "true"

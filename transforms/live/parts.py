@@ -20,7 +20,7 @@ PIECE_BYTES = 4 * 1024 * 1024
 class LivePiece:
     """Batches of a cluster. first_offset: records below it are left out.
 
-    last_offset, leader_epoch: of a snapshot, what stands for the offset and epoch of its records.
+    last_offset, leader_epoch: of a snapshot, what is used as offset and epoch of its records.
     """
 
     cluster_id: str

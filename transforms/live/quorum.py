@@ -1,7 +1,7 @@
-"""format("kraft_quorum") with both its sides: captured directories, and living quorums as a stream.
+"""format("kraft_quorum") with both its sides: captured directories, and running quorums as a stream.
 
-An offset holds, of each cluster by its name, the rows of its last sample: a quorum cannot be asked again how
-it was, and a batch that is run again must have the same rows.
+An offset has, for each cluster by its name, the rows of its last sample: an earlier state of a quorum cannot
+be queried again, and a batch that is run again must have the same rows.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ class KraftQuorumSource(KraftQuorumDataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         if is_live(self.options):
             raise SourceError(
-                'a living quorum is asked by a stream: spark.readStream.format("kraft_quorum"), with '
-                "trigger(availableNow=True) for how it is now"
+                'a running quorum is queried by a stream: spark.readStream.format("kraft_quorum"), with '
+                "trigger(availableNow=True) for its current state"
             )
         return super().reader(schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         if not is_live(self.options):
             raise SourceError(
-                "a stream asks a living quorum: name controllers in option bootstrap.controllers, or brokers "
-                "in bootstrap.servers; captured directories are read by "
+                "a stream queries a running quorum: give controllers in option bootstrap.controllers, or "
+                "brokers in bootstrap.servers; captured directories are read by "
                 'spark.read.format("kraft_quorum").load(PATH)'
             )
         return QuorumStreamReader(self.options, schema)

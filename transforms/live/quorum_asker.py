@@ -1,4 +1,4 @@
-"""One living quorum's state, asked of whoever answers for its leader."""
+"""The state of one running quorum, as reported by its leader or a broker that asks it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of format("kraft_quorum") as a stream: a replica each, as the leader knows it."""
+"""Rows of format("kraft_quorum") as a stream: one for each replica, as the leader reports it."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ from transforms.source.columns import declared_schema
 SAMPLES: dict[str, tuple[str, str]] = {
     "cluster_id": (
         "STRING",
-        "Option clusterId, or what the node told; null where it does not tell",
+        "Option clusterId, or the id that the node reported; null if it did not",
     ),
-    "sampled_at": ("TIMESTAMP", "When the answer came, by the clock of Spark's driver"),
+    "sampled_at": ("TIMESTAMP", "When the answer arrived, by the clock of Spark's driver"),
     "answered_by": ("STRING", "The address that answered; null if none did"),
-    "leader_id": ("INT", "The leader, which every value comes from"),
+    "leader_id": ("INT", "Node id of the leader, which reported all values"),
     "leader_epoch": ("INT", "Its epoch"),
-    "high_watermark": ("BIGINT", "Its high watermark; null while it knows none"),
+    "high_watermark": ("BIGINT", "Its high watermark; null if not known yet"),
     "node_id": ("INT", "Node id of the replica"),
-    "directory_id": ("STRING", "Its directory id; the zero uuid where the leader knows none"),
-    "is_voter": ("BOOLEAN", "Voter, or observer"),
+    "directory_id": ("STRING", "Its directory id; the zero uuid if the leader does not know it"),
+    "is_voter": ("BOOLEAN", "Whether it is a voter; false: an observer"),
     "log_end_offset": ("BIGINT", "Its log end; null if it has not fetched from this leader"),
-    "lag_records": ("BIGINT", "What it lacks of the leader's log"),
-    "last_fetch_at": ("TIMESTAMP", "When it fetched last, by the leader's clock"),
-    "last_caught_up_at": ("TIMESTAMP", "When it last had the leader's whole log, by the leader's clock"),
-    "listeners": ("ARRAY<STRUCT<name: STRING, host: STRING, port: INT>>", "A voter's listeners"),
-    "error": ("STRING", "Why the quorum did not answer; all about it is null then"),
+    "lag_records": ("BIGINT", "Records by which it is behind the leader's log"),
+    "last_fetch_at": ("TIMESTAMP", "Time of its last fetch, by the leader's clock"),
+    "last_caught_up_at": (
+        "TIMESTAMP",
+        "Time when it was last caught up with the leader, by the leader's clock",
+    ),
+    "listeners": ("ARRAY<STRUCT<name: STRING, host: STRING, port: INT>>", "Listeners of a voter"),
+    "error": ("STRING", "Why the quorum did not answer; its other columns are then null"),
 }
 
 

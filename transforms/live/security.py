@@ -1,4 +1,4 @@
-"""How to reach a listener: Kafka's own option names, and what TLS makes of them. Secrets are in no text."""
+"""How to reach a listener: Kafka's option names, and the TLS settings from them. Secrets are in no text."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class ListenerSecurity:
         """By Kafka's names. Raises SourceError for a property that is not known, or a value that is not."""
         for name in properties:
             if name not in KNOWN:
-                near = did_you_mean(name, KNOWN) or f"; known are {', '.join(KNOWN)}"
-                raise SourceError(f"option kafka.{name} is not known{near}")
+                near = did_you_mean(name, KNOWN) or f"; known options: {', '.join(KNOWN)}"
+                raise SourceError(f"unknown option kafka.{name}{near}")
         protocol = properties.get("security.protocol", "PLAINTEXT").upper()
         if protocol not in PROTOCOLS:
-            raise SourceError(f"security.protocol is one of {', '.join(PROTOCOLS)}")
+            raise SourceError(f"security.protocol must be one of {', '.join(PROTOCOLS)}")
         for store in ("truststore", "keystore"):
             _must_be_pem(properties, store)
         credentials = _credentials(properties) if protocol.startswith("SASL") else None
@@ -116,7 +116,7 @@ def _must_be_pem(properties: Mapping[str, str], store: str) -> None:
     type_ = properties.get(f"ssl.{store}.type", "PEM").upper()
     location = properties.get(f"ssl.{store}.location", "")
     if type_ != "PEM" or location.lower().endswith((".jks", ".p12", ".pfx")):
-        raise SourceError(f"ssl.{store}: only PEM can be read; convert it: {_TO_PEM}")
+        raise SourceError(f"ssl.{store}: only PEM is supported; convert it: {_TO_PEM}")
 
 
 def _credentials(properties: Mapping[str, str]) -> Credentials:
@@ -124,12 +124,12 @@ def _credentials(properties: Mapping[str, str]) -> Credentials:
     named: Mechanism | None = next((name for name in MECHANISMS if name == mechanism), None)
     if named is None:
         raise SourceError(
-            f"sasl.mechanism is one of {', '.join(MECHANISMS)}; GSSAPI and OAUTHBEARER are not supported"
+            f"sasl.mechanism must be one of {', '.join(MECHANISMS)}; GSSAPI and OAUTHBEARER are not supported"
         )
     facts = jaas_options(properties.get("sasl.jaas.config", ""))
     if not facts.get("username") or "password" not in facts:
         raise SourceError(
-            "sasl.jaas.config must name a user, as in "
+            "sasl.jaas.config must contain a user, as in "
             'org.apache.kafka.common.security.scram.ScramLoginModule required username="..." password="...";'
         )
     return Credentials(named, facts["username"], facts["password"])

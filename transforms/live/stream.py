@@ -1,4 +1,4 @@
-"""format("kraft") as a stream: what living quorums committed.
+"""format("kraft") as a stream: what running quorums commit.
 
 An offset is, of each cluster by its name, where it begins ({"at": "earliest"}) or {"offset", "epoch",
 "ledIn", "clusterId"}: the next offset to read, the epoch of the record below it, and the newest epoch of a
@@ -198,7 +198,7 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if alone or isinstance(error, LostHistoryError | RecordsGoneError):
             raise SourceError(_with_advice(name, error)) from None
         log.error(
-            "%s; it is asked again in %.0f s, other clusters are read on",
+            "%s; retrying in %.0f s; other clusters are still read",
             _with_advice(name, error),
             SET_ASIDE,
         )
@@ -240,8 +240,8 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         epoch = parts[-1].end.leader_epoch if parts and parts[-1].end.offset == end["offset"] else None
         if None not in (epoch, end.get("epoch")) and epoch != end["epoch"]:
             raise SourceError(
-                f"{cluster.name}: the quorum lost committed records: offset {end['offset'] - 1} was read in "
-                f"epoch {end['epoch']} and is of epoch {epoch} now; capture every controller's directory"
+                f"{cluster.name}: the quorum lost committed records: offset {end['offset'] - 1} was read "
+                f"in epoch {end['epoch']} and is now of epoch {epoch}; capture every controller's directory"
             )
         self._held_from[cluster.name] = end
         self._planned[cluster.name] = (start, end, parts)
@@ -284,5 +284,5 @@ def _offset(position: Position, reader: LogReader) -> Offset:
 def _with_advice(name: str, error: Exception) -> str:
     advice = ""
     if isinstance(error, RecordsGoneError):
-        advice = "; with option failOnDataLoss false the stream goes on with that snapshot's records"
+        advice = "; with option failOnDataLoss=false the stream continues with that snapshot's records"
     return f"{name}: {error}{advice}"

@@ -1,4 +1,4 @@
-"""Findings of one cause together: one stray directory breaks a rule once for each of a hundred epochs."""
+"""Groups findings of one cause: one stray directory violates a rule once for each of a hundred epochs."""
 
 from __future__ import annotations
 

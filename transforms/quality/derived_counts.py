@@ -1,7 +1,7 @@
-"""Whether the derived rows of a cluster are complete: later runs learn it from table derivations.
+"""Whether the derived rows of a cluster are complete, as recorded in table derivations for later runs.
 
-A run notes there that it begins to change rows of a cluster; and when it is done, how many rows each derived
-table has. What an interrupted run left half done is thus derived again, and lost rows are found.
+A run records there that it begins to change rows of a cluster and, when it is done, how many rows each
+derived table has. What an interrupted run left unfinished is thus derived again, and lost rows are detected.
 """
 
 from __future__ import annotations

@@ -37,10 +37,12 @@ def _check_settings(chosen: Iterable[Suite], settings: Overrides) -> None:
         for name, changes in expectations.items():
             if is_own(changes):
                 if name in names[suite]:
-                    raise UnknownExpectationError(f"{suite}.{name} is declared: give yours another name")
+                    raise UnknownExpectationError(f"{suite}.{name} is built in: choose another name")
             elif name not in names[suite]:
                 known = ", ".join(sorted(names[suite]))
-                raise UnknownExpectationError(f"suite {suite} has no expectation {name}; it has: {known}")
+                raise UnknownExpectationError(
+                    f"suite {suite} has no expectation {name}; known expectations: {known}"
+                )
             else:
                 _check_override(f"{suite}.{name}", changes)
 

@@ -86,7 +86,7 @@ def failing_rows(
                     if clusters is None or not check.own:
                         return failing
                     return failing.where(in_clusters(clusters))
-    raise UnknownExpectationError(f"there is no expectation {name}; names are like captures.log_is_gapless")
+    raise UnknownExpectationError(f"there is no expectation {name}; a name is like captures.log_is_gapless")
 
 
 def superseded(results: DataFrame, before: datetime) -> DataFrame:

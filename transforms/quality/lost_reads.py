@@ -1,7 +1,7 @@
-"""Whether the tables of what was read hold what the captures of a cluster say that they showed.
+"""Whether the ingested tables contain what the captures of a cluster state that they showed.
 
 A capture states the epoch ranges of its log and its checkpoints; batches, records, snapshots and
-snapshot_records must hold all of that, apart from what the capture lost itself, and no more.
+snapshot_records must contain all of that, apart from what the capture lost itself, and no more.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _compare_batches(cluster: str, captures: list[Row], batches: list[Row]) -> I
                 cluster, BATCHES.name, f"{offset_words(first, end)}, {of}, {_are(first, end)} gone"
             )
         for first, end in _without(stored, captured):
-            words = f"{offset_words(first, end)}, {of}, {_are(first, end)} of no capture"
+            words = f"{offset_words(first, end)}, {of}, {_are(first, end)} in no capture"
             yield LostReads(cluster, BATCHES.name, words, unclaimed=True)
 
 

@@ -1,4 +1,5 @@
-"""Expectations of a user's own, [expectations.SUITE.NAME] in kraftlake.toml: a query, or bounds of a column.
+"""Expectations that users define, [expectations.SUITE.NAME] in kraftlake.toml: a query, or bounds of a
+column.
 
 They are evaluated like the declared ones, by every validation and over all rows.
 """
@@ -57,31 +58,33 @@ def _bounds(shown: str, changes: Changes) -> list[str]:
         raise UnknownExpectationError(f"{shown}: {COLUMN} needs min or max")
     for key in given:
         if isinstance(changes[key], bool) or not isinstance(changes[key], int | float):
-            raise UnknownExpectationError(f"{shown}: {key} is a number, not {changes[key]!r}")
+            raise UnknownExpectationError(f"{shown}: {key} must be a number, not {changes[key]!r}")
     return [f"{BOUNDS[key]} {changes[key]}" for key in given]
 
 
 def _check_words(shown: str, name: str, changes: Changes) -> None:
     """Raises UnknownExpectationError for unknown keys, and for values of a wrong kind."""
     if not _NAME.fullmatch(name):
-        raise UnknownExpectationError(f"{shown}: a name has lower-case letters, digits and _")
+        raise UnknownExpectationError(f"{shown}: a name consists of lower-case letters, digits and _")
     unknown = sorted(set(changes) - KEYS)
     if unknown:
         raise UnknownExpectationError(
             f"{shown}: unknown setting {unknown[0]}; known: {', '.join(sorted(KEYS))}"
         )
     if QUERY in changes and not {COLUMN, *BOUNDS}.isdisjoint(changes):
-        raise UnknownExpectationError(f"{shown}: it has either {QUERY}, or {COLUMN} with min or max")
+        raise UnknownExpectationError(f"{shown}: give either {QUERY}, or {COLUMN} with min or max")
     for key in (QUERY, COLUMN, "sentence"):
         if not isinstance(changes.get(key, "text"), str) or not changes.get(key, "text").strip():
-            raise UnknownExpectationError(f"{shown}: {key} is text, not {changes[key]!r}")
+            raise UnknownExpectationError(f"{shown}: {key} must be a string, not {changes[key]!r}")
     check_changes(shown, changes)
 
 
 def check_changes(shown: str, changes: Changes) -> None:
     """Raises UnknownExpectationError unless severity and allowed are what they can be."""
     if changes.get("severity", ERROR) not in SEVERITIES:
-        raise UnknownExpectationError(f"{shown}: severity is error or warning, not {changes['severity']}")
+        raise UnknownExpectationError(
+            f"{shown}: severity must be error or warning, not {changes['severity']}"
+        )
     allowed = changes.get("allowed", 0)
     if isinstance(allowed, bool) or not isinstance(allowed, int | float):
-        raise UnknownExpectationError(f"{shown}: allowed is a number, not {allowed!r}")
+        raise UnknownExpectationError(f"{shown}: allowed must be a number, not {allowed!r}")

@@ -1,4 +1,4 @@
-"""Which partitions of a checkpoint are not those of the replay, by comparing columns."""
+"""Which partitions of a checkpoint differ from those of the replay, by comparing columns."""
 
 from __future__ import annotations
 

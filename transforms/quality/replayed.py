@@ -1,8 +1,8 @@
 """The metadata after some records of a log or of a checkpoint, as rule 22 compares it.
 
 Partitions, most of a log, are replayed as columns; all other kinds by the core's image, one record after the
-other. Their rules do not depend on partitions; partitions depend on the topics of the image. What lies in a
-metadata transaction (KIP-868) counts once it ends, not if it is aborted.
+other. Their rules do not depend on partitions; partitions depend on the topics of the image. Records in a
+metadata transaction (KIP-868) count once it ends, but not if it is aborted.
 """
 
 from __future__ import annotations

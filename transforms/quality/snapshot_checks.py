@@ -2,8 +2,8 @@
 
 A task holds two states at a time, that of the replay and that of the checkpoint it has reached, and a piece
 of the log, bounded or as large as they are: memory grows with a cluster's metadata, and with its log by ten
-bytes a record. What counts is what the core's image comes to, record after record; with it tests compare. The
-lake holds no secrets: a checkpoint that differs in them alone is not found.
+bytes a record. The reference is the core's image, record by record, with which tests compare. The lake
+contains no secrets: a checkpoint that differs only in them is not detected.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def checked_snapshots(
 ) -> DataFrame:
     """One row of CHECKED for each comparison of the replays, each with its cluster; `replay`: place in todo.
 
-    A replay that fails is one row with the failure. count: is told in the tasks how many more offsets of logs
-    were replayed.
+    A replay that fails is one row with the failure. count: called in the tasks with how many more offsets of
+    logs were replayed.
     """
     schema = spark_types(CHECKED)
     clusters = sorted({cluster for cluster, _ in todo})
@@ -149,7 +149,7 @@ def outcomes(
 class LogReplay:
     """Owns the state of a replay, and what was read of the log but not added to it yet.
 
-    count: is told how many more offsets were replayed.
+    count: called with how many more offsets were replayed.
     """
 
     def __init__(

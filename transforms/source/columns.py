@@ -26,16 +26,19 @@ CORRUPT_TYPE = (
 )
 # Column: its type, its meaning.
 PLAIN: dict[str, tuple[str, str]] = {
-    "cluster_id": ("STRING", "Cluster id of meta.properties; null where that names none"),
-    "node_id": ("INT", "Node id of meta.properties; null where that names none"),
-    "directory_id": ("STRING", "Directory id of meta.properties; the zero uuid where that names none"),
-    "source": ("STRING", "log: a record of the log; snapshot: one of a checkpoint"),
+    "cluster_id": ("STRING", "Cluster id in meta.properties; null if it has none"),
+    "node_id": ("INT", "Node id in meta.properties; null if it has none"),
+    "directory_id": ("STRING", "Directory id in meta.properties; the zero uuid if it has none"),
+    "source": ("STRING", "log: a record of the log; snapshot: a record of a checkpoint"),
     "file": ("STRING", "The segment or checkpoint, below the path that was loaded"),
-    "position": ("BIGINT", "Byte position of the record's batch in the file; of _corrupt_range, its own"),
+    "position": (
+        "BIGINT",
+        "Byte position of the record's batch in the file; for a _corrupt_range, of that range",
+    ),
     "position_in_batch": ("INT", "Index of the record in its batch"),
     "offset": (
         "BIGINT",
-        "Offset in the log; in a snapshot, the last one that it covers",
+        "Offset in the log; for a snapshot, the last offset that it covers",
     ),
     "leader_epoch": ("INT", "Leader epoch of that offset"),
     "appended_at": ("TIMESTAMP", "Timestamp of the record: the leader's clock"),
@@ -43,12 +46,12 @@ PLAIN: dict[str, tuple[str, str]] = {
     "version": ("SMALLINT", "Version of the record's schema"),
     "is_control": ("BOOLEAN", "Whether it is a control record"),
     "topic_id": ("STRING", "Topic that the record is about"),
-    "topic_name": ("STRING", "Its name, where the record has it"),
+    "topic_name": ("STRING", "Name of the topic, if the record has it"),
     "partition_id": ("INT", "Partition that the record is about"),
     "broker_id": ("INT", "Broker that the record is about"),
     "controller_id": ("INT", "Controller that the record registers or removes"),
-    "leader_id": ("INT", "Leader that it names: of the quorum, or of the partition (-1: none)"),
-    "resource_type": ("TINYINT", "Type of a config's or an ACL's resource, as Kafka numbers it"),
+    "leader_id": ("INT", "Leader in the record: of the quorum, or of the partition (-1: none)"),
+    "resource_type": ("TINYINT", "Kafka's number of the type of a config's or ACL's resource"),
     "resource_name": ("STRING", "Name of that resource"),
     "name": ("STRING", "Name of the config, feature or SCRAM user"),
     VALUE: ("STRING", "The record's value as JSON, as kafka-dump-log prints it; secrets are null"),
@@ -121,8 +124,8 @@ def message_of(word: str) -> Message:
     known = message_names()
     if word.lower() not in known:
         names = [message.name for message in message_columns()]
-        hint = did_you_mean(word, names) or f"; known are {', '.join(names)}"
-        raise SourceError(f"option types: no record type is called {word}{hint}")
+        hint = did_you_mean(word, names) or f"; known: {', '.join(names)}"
+        raise SourceError(f"option types: unknown record type {word}{hint}")
     return known[word.lower()]
 
 
@@ -148,8 +151,8 @@ def checked(schema: StructType) -> pa.Schema:
         if declared is None:
             near = did_you_mean(field.name, _declared())
             raise SourceError(
-                f"schema: there is no column {field.name}{near}; docs/format.md lists the plain columns, and "
-                f"a record type's struct is called as in table records, such as partition_change"
+                f"schema: unknown column {field.name}{near}; docs/format.md lists the plain columns; a "
+                f"record type's struct is named as in table records, such as partition_change"
             )
         _must_fit(field.name, field.dataType, declared)
     return arrow_schema(schema)

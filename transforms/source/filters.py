@@ -1,6 +1,6 @@
-"""What a query wants of the rows: the options, and the filters that Spark pushes down.
+"""The rows that a query selects: by options, and by the filters that Spark pushes down.
 
-Spark evaluates pushed filters again, so that only what surely fails them is left out here.
+Spark evaluates pushed filters again, so only rows that certainly fail them are skipped here.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Wanted:
 
 
 def _column(filter_: Filter) -> str:
-    """The column that a filter is about; that of a struct's field is no column here."""
+    """The column that a filter is about; that of a struct's field is not a column here."""
     inner: Any = filter_.child if isinstance(filter_, Not) else filter_
     path = getattr(inner, "attribute", ())
     return path[0] if len(path) == 1 else ""

@@ -44,7 +44,7 @@ def file_options(given: Mapping[str, str], known: Iterable[str] = OF_FILES) -> F
     must_be_known(given, known)
     if options.get("secrets", REDACT) != REDACT:
         raise SourceError(
-            "option secrets: only redact is known; kraftlake dump --show-secrets prints secrets"
+            "option secrets: only redact is supported; kraftlake dump --show-secrets prints secrets"
         )
     types = _words(options, "types")
     starting, ending = (_number(options, name) for name in ("startingOffset", "endingOffset"))
@@ -71,7 +71,7 @@ def must_be_known(given: Iterable[str], known: Iterable[str], prefix: str | None
         near = did_you_mean(name, names.values())
         kinds = [] if prefix is None else [f"{prefix}*"]
         listed = ", ".join([*(option for option in names.values() if option != "paths"), *kinds])
-        raise SourceError(f"there is no option {name}{near or f'; known are {listed}'}")
+        raise SourceError(f"unknown option {name}{near or f'; known: {listed}'}")
 
 
 def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ def _paths(options: Mapping[str, str]) -> tuple[str, ...]:
         paths += json.loads(options["paths"])
     if not any(paths):
         raise SourceError(
-            "no path is given: name a folder, an archive or a URL with controller directories, as in "
+            "no path is given: give a folder, an archive or a URL with controller directories, as in "
             'load("/backup/controllers"), or in SQL OPTIONS (path "/backup/controllers")'
         )
     return tuple(_local(path) for path in paths)
@@ -97,7 +97,7 @@ def _number(options: Mapping[str, str], name: str) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdecimal()):
-        raise SourceError(f"option {name}: {text!r} is no whole number from 0 on")
+        raise SourceError(f"option {name}: {text!r} is not a non-negative whole number")
     return int(text)
 
 
@@ -107,19 +107,19 @@ def _words(options: Mapping[str, str], name: str) -> list[str] | None:
         return None
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not words:
-        raise SourceError(f"option {name} is empty: leave it out, or name some, separated by commas")
+        raise SourceError(f"option {name} is empty: leave it out, or list values separated by commas")
     return words
 
 
 def _included(words: list[str] | None) -> frozenset[str]:
     for word in words or ():
         if word.lower() not in INCLUDED:
-            raise SourceError(f"option include: {word} is none of {', '.join(INCLUDED)}")
+            raise SourceError(f"option include: {word} is not one of {', '.join(INCLUDED)}")
     return frozenset(INCLUDED[word.lower()] for word in (words or INCLUDED))
 
 
 def _mode(options: Mapping[str, str]) -> str:
     mode = options.get("mode", MODES[0]).upper()
     if mode not in MODES:
-        raise SourceError(f"option mode: {options['mode']} is none of {', '.join(MODES)}")
+        raise SourceError(f"option mode: {options['mode']} is not one of {', '.join(MODES)}")
     return mode

@@ -1,7 +1,7 @@
 """From paths to partitions: which ranges of which files a task reads.
 
-Folders are searched while the query is planned. An archive is read by one task, which unpacks it; what lies
-in an object store is fetched by the task that reads it. Nothing that was unpacked or fetched outlives a task.
+Folders are searched while the query is planned. An archive is read by one task, which unpacks it; files
+in an object store are fetched by the task that reads them, and deleted when it ends.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from transforms.source.rows import Origin
 # Into how many tasks a few files are divided, where a range would be smaller than RANGE_BYTES.
 USUAL_TASKS = 16
 MOST_NAMED, MOST_NODES = 3, 20
-NO_IDS = "meta.properties names no cluster id or node id: not read, as option clusterId or nodeId is given"
+NO_IDS = "meta.properties has no cluster id or node id: not read, because option clusterId or nodeId is given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def is_packed(name: str) -> bool:
     if SCHEME.match(name):
         return is_archive(name)
     if not Path(name).exists():
-        raise SourceError(f"{name} does not exist: name a folder that contains controller directories")
+        raise SourceError(f"{name} does not exist: give a folder that contains controller directories")
     return is_archive(name) and Path(name).is_file()
 
 
@@ -168,7 +168,7 @@ def nothing_found(names: Sequence[str], unread: Sequence[Unread]) -> SourceError
     """Why there is nothing to read."""
     reasons = "".join(f"; {each.origin.file}: {each.reason}" for each in unread[:MOST_NAMED])
     return SourceError(
-        f"no controller directory (with a __cluster_metadata-0 in it) under {', '.join(names)}{reasons}"
+        f"no controller directory (one that contains __cluster_metadata-0) under {', '.join(names)}{reasons}"
     )
 
 

@@ -1,4 +1,4 @@
-"""format("kraft_quorum"): what captured controller directories say of their quorum beside the log."""
+"""format("kraft_quorum"): what captured controller directories contain about their quorum beside the log."""
 
 from __future__ import annotations
 
@@ -26,23 +26,26 @@ QUORUM: dict[str, tuple[str, str]] = {
     "directory": ("STRING", "The controller directory, below the path that was loaded"),
     "captured_at": ("TIMESTAMP", "When it was captured"),
     "captured_at_source": ("STRING", "capture.json, or file_time: the newest modification of its files"),
-    "leader_id": ("INT", "Leader by quorum-state; -1 if it knew none"),
-    "leader_epoch": ("INT", "Epoch by quorum-state"),
-    "voted_id": ("INT", "For whom it voted in that epoch, by quorum-state; -1 for none"),
+    "leader_id": ("INT", "Leader in quorum-state; -1 if none was known"),
+    "leader_epoch": ("INT", "Epoch in quorum-state"),
+    "voted_id": ("INT", "Candidate that it voted for in that epoch, from quorum-state; -1 for none"),
     "voted_directory_id": ("STRING", "The directory id of that candidate"),
     "applied_offset": ("BIGINT", "Field appliedOffset of quorum-state"),
-    "current_voters": ("ARRAY<INT>", "Voters by quorum-state, of a static quorum"),
-    "data_version": ("INT", "Version of quorum-state; null, as all of it, where it is absent or unreadable"),
+    "current_voters": ("ARRAY<INT>", "Voters in quorum-state, for a static quorum"),
+    "data_version": (
+        "INT",
+        "Version of quorum-state; null, like its other columns, if it is absent or unreadable",
+    ),
     "epochs": (
         "ARRAY<STRUCT<leader_epoch: INT, start_offset: BIGINT>>",
-        "The file leader-epoch-checkpoint; null where it is absent or unreadable",
+        "The file leader-epoch-checkpoint; null if it is absent or unreadable",
     ),
     "segments": ("INT", "Segments in its log directory"),
     "checkpoints": ("INT", "Finished checkpoints in its log directory"),
     "size_bytes": ("BIGINT", "Bytes of these"),
     "log_readable": (
         "BOOLEAN",
-        "Whether the log was listed and its files opened; else nothing is absent",
+        "Whether the log could be listed and its files opened; if not, absence proves nothing",
     ),
     "faults": (
         "ARRAY<STRUCT<file: STRING, reason: STRING>>",
@@ -60,7 +63,7 @@ def checked_against(schema: StructType, declared: StructType) -> pa.Schema:
     for field in schema.fields:
         if field.name not in declared.names:
             near = did_you_mean(field.name, declared.names)
-            raise SourceError(f"schema: there is no column {field.name}{near}")
+            raise SourceError(f"schema: unknown column {field.name}{near}")
         if field.dataType != declared[field.name].dataType:
             raise SourceError(
                 f"schema: {field.name} is {declared[field.name].dataType.simpleString()}, "

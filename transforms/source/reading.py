@@ -1,4 +1,4 @@
-"""What a task does: its part of the files to rows, by the scan and the decoder of ingest."""
+"""The work of a task: its part of the files to rows, with the scan and the decoder of ingest."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Reading:
                 yield record_rows(some, origin, self.schema, last_offsets, positions)
 
     def _incomplete(self, piece: FileRange, path: str) -> Iterator[pa.RecordBatch]:
-        """A row for a checkpoint that is no complete snapshot, beside those of its damage."""
+        """A row for a checkpoint that is not a complete snapshot, beside those of its damage."""
         try:
             with mapped(path) as buf:
                 incomplete = read_snapshot(buf).incomplete
@@ -135,8 +135,8 @@ class Reading:
         for row in damage:
             place = f"{origin.file}: {row['reason']} at byte {row['position']} ({row['size_bytes']} bytes)"
             raise SourceError(
-                f"{place}{_lost(row)}; mode FAILFAST ends here, mode PERMISSIVE makes it a row with "
-                "_corrupt_range"
+                f"{place}{_lost(row)}; mode FAILFAST stops here, mode PERMISSIVE returns a row with "
+                f"_corrupt_range"
             )
 
 

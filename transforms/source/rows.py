@@ -28,7 +28,7 @@ Int64s = NDArray[np.int64]
 class Origin:
     """Where records come from: the columns that they share.
 
-    file: as a user names it; None of what was fetched. last_offset, leader_epoch: of a snapshot, what stands
+    file: as a user names it; None of what was fetched. last_offset, leader_epoch: of a snapshot, what serves
     for the offset and epoch of its records, which count offsets of their own; None of the log.
     """
 

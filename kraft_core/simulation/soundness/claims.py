@@ -1,4 +1,4 @@
-"""What production code says of captures, held against what the execution knew.
+"""Answers of production code about captures, compared with the execution.
 
 A claim is unsound if the execution it was drawn from makes it false:
 

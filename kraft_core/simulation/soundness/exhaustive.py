@@ -48,7 +48,7 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class _Truth:
-    """Of a batch: the statuses that are no false answers, and among them those that a proof may exist for.
+    """Of a batch: the statuses that are not false answers, and among them those that a proof may exist for.
 
     A batch that nobody can lose is rightly called committed, but no rule of KRaft says that it is.
     """

@@ -1,7 +1,7 @@
 """Moves of a quorum without clock and network: which replica does what, and whom it reaches.
 
 A move is all that happens between two moments at which a directory can be copied. Any sequence of moves is an
-execution: a move that has nothing to do where it stands is skipped, so a failing execution can be shrunk.
+execution: a move that has no effect at its place is skipped, so a failing execution can be shrunk.
 Replicas are addressed by slot, for two directories can claim one node id.
 """
 

@@ -160,7 +160,7 @@ def test_a_capture_that_goes_on_changing_is_left(spark: Any, golden: Path, tmp_p
 
     with contextlib.redirect_stderr(Changing(lambda _: None)) as stream:
         assert run(tmp_path / "lake", tree, flags=("--fail-on", "never")) == ExitCode.FINE
-    assert f"left out: {node}: changed during each of 3 tries to read it; left for the next run" in (
+    assert f"left out: {node}: changed during each of 3 attempts to read it; left for the next run" in (
         stream.getvalue()
     )
     known = {(r["cluster_id"], r["node_id"]) for r in rows_with(tmp_path / "lake", CAPTURES)}

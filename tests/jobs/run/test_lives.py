@@ -164,9 +164,9 @@ def test_a_node_that_was_formatted_anew_has_the_newest_life(
     capsys.readouterr()
     assert lake_clusters(lake, [ID]) == sorted([old["cluster_id"], new["cluster_id"]])
     assert (one_cluster(lake, None), one_cluster(lake, ID)) == (new["cluster_id"], new["cluster_id"])
-    assert f"this is about {new['cluster_id']}, which is the newest; " in capsys.readouterr().err
+    assert f"this answer is about {new['cluster_id']}, which is the newest; " in capsys.readouterr().err
     assert one_cluster(lake, old["cluster_id"]) == old["cluster_id"]
-    assert f"which is an earlier one, {new['cluster_id']} is the newest; " in capsys.readouterr().err
+    assert f"which is an earlier one; {new['cluster_id']} is the newest; " in capsys.readouterr().err
     assert main(["shell", "--lake", str(lake), "ls", "/image/topics/byName"]) == 0
     assert capsys.readouterr().out.split() == ["x", "y"]
 
@@ -309,4 +309,4 @@ def test_a_life_of_captures_that_are_given_is_named_where_it_cannot_be(
     assert (
         run(tmp_path / "lake", node(tmp_path / "a", topics(0, "a")), flags=("--cluster", "ID/1a2b3c4d")) == 2
     )
-    assert "which lives there are shows when they are read" in capsys.readouterr().err
+    assert "their lives are not known before they are read" in capsys.readouterr().err

@@ -76,7 +76,7 @@ def test_three_nights(spark: Any, golden: Path, tmp_path: Path, capsys: pytest.C
     ((rule, sentence),) = open_errors(lake)
     assert rule == 0
     assert sentence.startswith(f"{LOG_DIR_NAME} of 3@")
-    assert sentence.endswith("(unreadable: No such file or directory): what it held is not known.")
+    assert sentence.endswith("(unreadable: No such file or directory): its content is not known.")
     assert [r["file"] for r in rows_with(lake, QUARANTINE)] == [LOG_DIR_NAME]
     (lost,) = (r for r in rows_with(lake, CAPTURES) if r["log_readable"] is False)
     assert (lost["log_end_offset"], lost["last_leader_epoch"], lost["epoch_ranges"]) == (None, None, [])
@@ -165,7 +165,7 @@ def test_a_member_that_an_archive_lacks(golden: Path, tmp_path: Path, missing: s
         said = [inputs.named(line) for line in found.faults]
     readable = {copy.who.node_id: copy.directory.log_readable for copy in found.captures}
     assert readable == {1: True, 2: True, 3: False, 4: True}
-    assert said == [f"unreadable: {archive}/node-3/{missing}: no regular file in its archive"]
+    assert said == [f"unreadable: {archive}/node-3/{missing}: not a regular file in its archive"]
 
 
 def test_an_object_that_cannot_be_fetched(

@@ -70,7 +70,7 @@ def test_no_secret_is_in_what_is_made_of_a_lake(spark: Any, markers: Markers, fo
     other = folder / "other.toml"
     other.write_text('shown_configs = ["cookie"]\n')
     refused = said("run", "--lake", folder / "lake", "--captures", captures, "--config", other).decode()
-    assert 'was made with shown_configs = ["my.plugin.interval", "my.plugin.url"]' in refused
+    assert 'was created with shown_configs = ["my.plugin.interval", "my.plugin.url"]' in refused
     assert 'the settings have ["cookie"]' in refused
 
 

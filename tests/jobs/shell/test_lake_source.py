@@ -45,7 +45,7 @@ def test_times_lead_to_the_same_offsets(sources: tuple[MetadataSource, MetadataS
     of_lake, of_replica = sources
     for time in (1795254000000, 1795254079300, 1795254089300, 1795254150000, 1795254249000):
         assert of_lake.offset_at(time) == of_replica.offset_at(time)
-    with pytest.raises(OutOfReachError, match="beyond the log"):
+    with pytest.raises(OutOfReachError, match="beyond the end of the log"):
         of_lake.image_at(10_000)
 
 

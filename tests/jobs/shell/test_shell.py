@@ -163,7 +163,7 @@ def test_a_moment_before_the_proof_is_undecided(say):
         run("--at-offset", "100", node, "ls")
     out, _, _ = say("--at-offset", "600", node, "voters")
     first, *others = out.splitlines()
-    assert first.startswith("undecided: who could vote at offset 600 is not in the captures")
+    assert first.startswith("undecided: the captures do not show who could vote at offset 600")
     assert [line[:13] for line in others] == ["  offset 659,", "  offset 766,", "  offset 782,"]
 
 
@@ -218,7 +218,7 @@ def test_mistakes_do_not_end_a_conversation(talk):
         "No closing quotation",
         "at: 'noon' is not a moment: give an offset, a time such as 2026-11-21T09:42:33Z or 09:42"
         ", @ms since the epoch, or end",
-        "at: offset 99999 is beyond the log, which ends with 3697",
+        "at: offset 99999 is beyond the end of the log; its last offset is 3697",
         "man: unknown command nope. Type help to get a list of commands.",
         "history: 'x' is not a number of entries",
     ]

@@ -10,7 +10,9 @@ import pytest
 from dashboards.databases import Database
 from jobs.cli import main
 
-IN_MEMORY = "the catalog spark_catalog lives in memory: name its metastore under [spark] in kraftlake.toml"
+IN_MEMORY = (
+    "the catalog spark_catalog is in memory only: configure its metastore under [spark] in kraftlake.toml"
+)
 
 
 @pytest.mark.parametrize("words", [("sql", "SELECT 1"), ("derive",), ("serve", "--port", "0")])

@@ -221,7 +221,7 @@ def test_a_server_whose_jvm_has_ended_ends(lake: Any, tmp_path: Path) -> None:
     os.kill(server.jvm(), signal.SIGKILL)
     assert server.process.wait(30) == 75
     said = server.errors.read_text()
-    assert "kraftlake serve: Spark's JVM has ended; nothing is served any more" in said
+    assert "kraftlake serve: Spark's JVM has exited; the server has stopped" in said
     assert "Traceback" not in said
 
 
@@ -318,7 +318,7 @@ def small(tmp_path: Path) -> Path:
         (("--tls-cert", "{}/cert", "--tls-key", "{}/key"), "cert cannot be read"),
         (("--login", "{}/nowhere"), "nowhere cannot be read"),
         (("--login", "{}/open"), "open can be read by others: chmod 600"),
-        (("--login", "{}/empty"), "does not hold one line USER:PASSWORD"),
+        (("--login", "{}/empty"), "is not one line USER:PASSWORD"),
     ],
 )
 def test_who_could_connect_is_settled_before_spark_starts(

@@ -113,7 +113,7 @@ def test_a_misspelt_table_is_named(lake_path: Path, capsys: pytest.CaptureFixtur
             "2020-01-01T00:00:00.000Z is before the history of ID, wh",
         ),
         ("topics_at('ID', '2040-01-01 12:00')", "2040-01-01T12:00:00.000Z is after the newest record of ID,"),
-        ("topics_as_of('ID', 1000000)", "offset 1000000 is beyond the log, which ends with "),
+        ("topics_as_of('ID', 1000000)", "offset 1000000 is beyond the end of the log; its last offset is "),
         ("topics_as_of('IDx', 1)", "has no capture of cluster IDx; it has "),
         ("topics_as_of('ID', 1)", None),
         ("topics_at('ID', TIMESTAMP 'soon')", None),

@@ -149,9 +149,7 @@ def test_recovery_advice(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
     claim = "nodes 3, 1, 2, 4 have the best claim (epoch 10, log end 1288)"
     best = f"recovery of {FALSELY_DESCRIBED}: {claim}, safe"
     assert out.startswith(f"{best}\n")
-    assert " ago. Elections, commits, truncations and changes of the voters since then" in " ".join(
-        out.split()
-    )
+    assert " ago. Elections, commits, truncations and voter changes since then" in " ".join(out.split())
     later = explained(lake, capsys, "--recovery", "--now", "2026-11-23T12:00:00Z")
     assert later.startswith(f"{best} as of 2026-11-21 ")
     strict = explained(lake, capsys, "--recovery", *now, "--max-evidence-age-hours", "0.5")

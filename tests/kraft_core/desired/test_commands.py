@@ -151,7 +151,7 @@ TOPIC_ACL = ("TOPIC", "t", "LITERAL", "User:a", "*", "ALLOW")
         ),
         (
             DesiredState(configs={("BROKER", "1"): {"a b": ConfigValue("c")}}),
-            "config a b: kafka-configs takes no such name",
+            "config a b: kafka-configs does not accept this name",
         ),
         (
             DesiredState(configs={("BROKER", "1"): {"a": ConfigValue("c", is_secret=True)}}),
@@ -160,7 +160,7 @@ TOPIC_ACL = ("TOPIC", "t", "LITERAL", "User:a", "*", "ALLOW")
         (DesiredState(acls={AclBinding(*TOPIC_ACL, "CLUSTER_ACTION")}), "knows no CLUSTER_ACTION of a TOPIC"),
         (
             DesiredState(acls={AclBinding("TOPIC", "t", "LITERAL", "nobody", "*", "ALLOW", "READ")}),
-            "'nobody' is no principal",
+            "'nobody' is not a principal",
         ),
         (
             DesiredState(acls={AclBinding("CLUSTER", "c", "LITERAL", "User:a", "*", "ALLOW", "ALL")}),

@@ -133,8 +133,8 @@ def test_an_empty_section_is_complete() -> None:
     ("text", "error"),
     [
         ("topics: [", "line 2: "),
-        ("topics:\n- name: t\n  name: u\n", "line 3: 'name' is there twice, first in line 2"),
-        ("topics:\n- name: t\n- name: t\n", "line 3: topic t is stated twice"),
+        ("topics:\n- name: t\n  name: u\n", "line 3: 'name' is a duplicate; it is first in line 2"),
+        ("topics:\n- name: t\n- name: t\n", "line 3: topic t is given twice"),
         ("topics:\n- partitions: 1\n", "line 2: a topic has no name"),
         ("topics:\n- name: t\n  partition: 1\n", "a topic has no key partition: .*did you mean partitions?"),
         ("topics:\n- name: t\n  partitions: many\n", "line 3: partitions is not a whole number"),
@@ -144,7 +144,7 @@ def test_an_empty_section_is_complete() -> None:
         ("a: &a\n- *a\n", "a value contains itself"),
         ("topics:\n- <<: {}\n", "merge keys"),
         ("? [a]\n: b\n", "a key is not text"),
-        ("topics: []\n---\ntopics: []\n", "topics are already stated"),
+        ("topics: []\n---\ntopics: []\n", "topics are already given"),
         (
             "acls:\n- {resource_type: TOPIK, resource_name: t}\n",
             "'TOPIK' is not one of ANY, TOPIC.*mean TOPIC",
@@ -157,7 +157,7 @@ def test_an_empty_section_is_complete() -> None:
         (USER.replace("Read", "Reads"), "'Reads' is not an operation"),
         (USER.replace("type: simple", "type: opa"), "only authorization of type simple"),
         (TOPIC.replace("replicas: 3", "replica: 3"), "spec has no key replica"),
-        (USER + "---" + USER, "KafkaUser alice is stated twice"),
+        (USER + "---" + USER, "KafkaUser alice is given twice"),
     ],
 )
 def test_an_error_names_its_line(text: str, error: str) -> None:

@@ -160,7 +160,7 @@ def test_a_single_voter_commits_its_whole_log() -> None:
 
 
 def test_the_next_set_counts_for_the_batches_before_it() -> None:
-    """Two are no majority of four voters, but of the three that the leader counted by from 20 on."""
+    """Two are not a majority of four voters, but of the three that the leader counted by from 20 on."""
     story = three("1 2 3 4").voters(1, 20, "1 2 3")
     story.capture("1", 1000, "1:0-30", 1).capture("2", 1000, "1:0-25", 1)
     assert story.ranges() == ["1: 0-25 committed", "1: 25-30 undecided"]

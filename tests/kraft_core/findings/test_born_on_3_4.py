@@ -96,7 +96,7 @@ def test_where_a_voter_is_configured_with_others_nothing_is_safe_or_bounded(
     assert captured is not None
     verdict = plan(captured, Lose((2,))).judged.verdict
     assert verdict.name == "not_known"
-    assert (words if epoch == 6 else "no captured log holds a record of epoch 7") in verdict.reason
+    assert (words if epoch == 6 else "no captured log contains a record of epoch 7") in verdict.reason
 
 
 @pytest.mark.parametrize(
@@ -132,4 +132,4 @@ def test_how_far_a_stated_time_is_off_reads_in_a_unit_of_its_size(earlier_s: int
     )
     (facts,) = collect(directories, newest - 1000 * earlier_s)
     (wrong,) = [f for f in judge(conclude(facts)) if f.rule == 48]
-    assert f", {words} before its newest timestamp" in wrong.sentence
+    assert f" is {words} before its newest timestamp, and is ignored" in wrong.sentence

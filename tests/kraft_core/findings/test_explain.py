@@ -43,10 +43,10 @@ def test_both_histories_of_the_split() -> None:
 def test_what_lies_beyond_and_below() -> None:
     beyond = of("all of stale-split", 9000)
     assert beyond.batches == ()
-    assert beyond.words == ("No captured log holds offset 9000; the furthest ends at 5453.",)
+    assert beyond.words == ("No captured log contains offset 9000; the longest ends at 5453.",)
     below = of("static-upgrade", 100)
     assert [name.split("@")[0] for name in below.in_checkpoints] == ["4"]
-    assert below.words[-1].endswith("begin above it: they have it in a checkpoint only.")
+    assert below.words[-1].endswith("begin above it: they have it only in a checkpoint.")
 
 
 def held(story: Story, offset: int) -> list[bool | None]:
@@ -64,13 +64,13 @@ def test_a_newest_capture_that_does_not_show_it_is_no_evidence_that_it_is_gone()
     assert held(of(tail_damaged=True), 30) == [None]
     assert held(of(stated=False), 30) == [None]
     words = explain(conclude(of(stated=False).facts()), 30).words
-    assert words[1].endswith("; whether still, its captures do not show.")
+    assert words[1].endswith("; its captures do not show whether it still is.")
 
 
 def test_what_no_log_holds_may_be_in_one_that_could_not_be_read() -> None:
     story = Story().capture("1", 1000, "1:0-50", 1).capture("2", 1000, "", 1, readable=False)
     words = explain(conclude(story.facts()), 90).words
-    assert words[0] == "No captured log holds offset 90; the furthest ends at 50."
+    assert words[0] == "No captured log contains offset 90; the longest ends at 50."
     assert words[1].startswith("Not all of the logs of 2@")
 
 

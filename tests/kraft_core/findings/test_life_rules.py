@@ -17,8 +17,7 @@ def test_one_finding_names_all_other_lives() -> None:
     (finding,) = judge(known, RuleFacts(other_lives=(EMPTY, OLDER, OLDER)))
     assert (finding.rule, finding.severity, finding.resolved) == (47, "warning", False)
     assert finding.sentence == (
-        "The same id, another history: cluster id tutorial names 3 histories that nothing connects; "
-        "this one has the newest record."
+        "Cluster id tutorial has 3 unconnected histories; this one has the newest record."
     )
     assert finding.evidence.startswith(
         "tutorial/00000001: 1 capture of node 1 with records up to 2023-11-14 22:13:20Z; "
@@ -31,6 +30,6 @@ def test_one_finding_names_all_other_lives() -> None:
 def test_many_other_lives_are_counted() -> None:
     others = tuple(OtherLife(f"t/{n:08x}", "t", 1, (1,), n) for n in range(14))
     (finding,) = judge(conclude(ClusterFacts("t/ffffffff")), RuleFacts(other_lives=others))
-    assert "names 15 histories" in finding.sentence
+    assert "has 15 unconnected histories" in finding.sentence
     assert "; and 4 more. " in finding.evidence
     assert finding.evidence.startswith("t/0000000d: ")

@@ -40,7 +40,7 @@ def test_why_a_partition_had_no_leader() -> None:
     assert (story.leader, story.isr, story.eligible_leader_replicas) == (-1, (), (11,))
     assert story.trouble == "without a leader"
     assert story.words[2] == (
-        "No leader from offset 2830: leader 11 went, and no replica could take over: 12 was not in sync and "
+        "No leader from offset 2830: leader 11 left, and no replica could take over: 12 was not in sync and "
         "unregistered (since offset 2316); 11 was in the ELR and in controlled shutdown (since offset 2589)."
     )
     assert story.words[-1] == "The log does not show that it ended."
@@ -67,7 +67,7 @@ def test_why_an_isr_was_small_until_its_replica_caught_up() -> None:
 def test_a_whole_partition_names_its_last_trouble() -> None:
     story = told("t-rf2", 1, 1600)
     assert (story.trouble, story.first_offset, story.end_offset) == (None, 1420, 1507)
-    assert story.words[1] == "It had its leader and all replicas in sync. The last trouble before:"
+    assert story.words[1] == "It had a leader and all replicas in sync. The last trouble before that:"
     story = told("t-rf2", 1, 1400)
     assert (story.trouble, story.first_offset, story.lines) == (None, None, ())
 

@@ -68,7 +68,7 @@ def two(damage: Callable[[Story], Story]) -> Story:
     ("damage", "words"),
     [
         (lambda s: without_capture(s, 1), "was not captured: capture it."),
-        (lambda s: changed(s, 1, tail_damaged=True), "could be read in part only: capture it again."),
+        (lambda s: changed(s, 1, tail_damaged=True), "could be read only in part: capture it again."),
         (lambda s: changed(s, 1, consistent=False), "a quorum-state older than its log"),
         (
             lambda s: without_capture(s, 1).capture("2", 1000, "1:0-20 1:30-50", 1),
@@ -100,7 +100,7 @@ def test_a_log_whose_voters_are_not_known_does_not_count() -> None:
     story.capture("2", 2000, "1:55-60 2:60-70", 2)
     advice = advised(story)
     assert not advice.is_safe
-    assert "the voters in force are not known" in advice.why
+    assert "a log whose voter set in force is not known" in advice.why
 
 
 def test_the_best_claim_itself_must_be_whole() -> None:
@@ -167,7 +167,7 @@ def test_recovery_after_a_disk_was_replaced_in_a_static_quorum() -> None:
 
 def test_two_directories_of_one_static_id_count_for_none() -> None:
     advice = advised(without_capture(new_disk(), 0))
-    assert "Node 2 is a voter by id alone and has 2 directories" in advice.why
+    assert "Node 2 is identified by id alone and has 2 directories" in advice.why
 
 
 @pytest.mark.parametrize("name", ["1", "1?"])

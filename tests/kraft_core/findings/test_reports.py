@@ -54,8 +54,8 @@ def test_an_output_of_the_captured_quorum_is_tied_to_it() -> None:
     ("output", "why"),
     [
         # Of strangers: other disks. Its high watermark would contradict the captured log.
-        (status(3500, 3, 2, "1b 2b 3b", 9000), "its voters have directory ids that no capture names"),
-        (status(3500, 5, 1, "1b 2b", 160), "its voters have directory ids that no capture names"),
+        (status(3500, 3, 2, "1b 2b 3b", 9000), "its voters have directory ids that no capture has"),
+        (status(3500, 5, 1, "1b 2b", 160), "its voters have directory ids that no capture has"),
         # Of a clone: the same disks, another election.
         (status(3500, 3, 1, "1 2 3", 9000), "its leader is 1; LEADER_CHANGE of epoch 3 names 2"),
     ],
@@ -99,7 +99,7 @@ def test_captures_of_two_histories_leave_every_report_ambiguous() -> None:
     assert proven_by(about, *OURS) == (0, set(), 0)
     assert {row.leader_epoch: row.leader_id for row in tables(about).epochs} == {3: 2}
     (ambiguous,) = [words for _, rule, words in findings(about, *OURS) if rule == 47]
-    assert "captures contradict each other about epoch 3, so it may be of either history" in ambiguous
+    assert "captures contradict each other about epoch 3, so it may belong to either history" in ambiguous
 
 
 @pytest.mark.parametrize("name", EVERY)

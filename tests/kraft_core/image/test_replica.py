@@ -97,7 +97,7 @@ def test_times_are_mapped_by_the_running_maximum_of_timestamps(files, time, offs
 
 def test_an_offset_beyond_the_log_is_out_of_reach(files):
     files.segment(LOG)
-    with pytest.raises(OutOfReachError, match="offset 6 is beyond the log, which ends with 5"):
+    with pytest.raises(OutOfReachError, match="offset 6 is beyond the end of the log; its last offset is 5"):
         files.replica().image_at(6)
 
 
@@ -107,7 +107,7 @@ def test_a_log_without_its_beginning_starts_at_the_checkpoint(files):
     replica = files.replica()
     assert [level(replica.image_at(offset)) for offset in (2, 3, 5)] == [3, 4, 6]
     with pytest.raises(
-        OutOfReachError, match="undecided: offset 1 is gone; the oldest known state is that after offset 2"
+        OutOfReachError, match="undecided: offset 1 is gone; the oldest known state is the one after offset 2"
     ):
         replica.image_at(1)
     assert replica.offset_at(300) == 3

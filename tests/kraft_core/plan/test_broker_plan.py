@@ -188,12 +188,12 @@ def test_min_isr_that_no_log_shows_is_not_known() -> None:
 def test_what_was_offline_before_is_no_price_of_the_restart() -> None:
     made = restart(MIN_ISR_1, partition(0, (12,), isr=(), leader=-1, last_known_elr=(12,)))
     assert made.verdict == "safe"
-    assert "without a leader already: t 0" in made.evidence
+    assert "already without a leader: t 0" in made.evidence
 
 
 def test_a_fenced_broker_restarts_safely() -> None:
     made = restart(broker(11, fenced=True), partition(0, (12, 11), isr=(12,)), MIN_ISR_1)
-    assert (made.verdict, made.reason) == ("safe", "broker 11 is fenced already: no partition counts on it")
+    assert (made.verdict, made.reason) == ("safe", "broker 11 is already fenced: no partition depends on it")
     assert all("kafka-server-stop" not in (step.command or "") for step in made.steps)
 
 

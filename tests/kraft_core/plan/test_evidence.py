@@ -133,9 +133,16 @@ def test_an_election_is_under_way_only_where_a_quorum_state_says_so() -> None:
     nobody = replace(facts, captures=silent, control_records=tuple(known))
     two = tuple(replace(c, quorum_state_leader_id=nth) for nth, c in enumerate(electing, start=1))
     cases = [
-        (replace(facts, captures=electing), "lead epoch 2: an election was under way"),
-        (replace(facts, captures=two), "lead epoch 2: the captures contradict each other about who leads it"),
-        (nobody, "lead epoch 1: no captured log holds its LEADER_CHANGE, and no quorum-state of it was"),
+        (replace(facts, captures=electing), "leader of epoch 2 is known: an election was under way"),
+        (
+            replace(facts, captures=two),
+            "leader of epoch 2 is known: the captures contradict each other about who leads it",
+        ),
+        (
+            nobody,
+            "leader of epoch 1 is known: no captured log contains its LEADER_CHANGE, and no "
+            "quorum-state of it was",
+        ),
     ]
     for left, words in cases:
         quorum = quorum_of(conclude(left), found)
@@ -364,7 +371,7 @@ def test_a_log_end_that_is_not_known_has_its_reason(fault: dict[str, Any], words
 def test_what_is_known_beyond_the_captures_takes_safe_away() -> None:
     quorum = story_of(("1", "1:0-100"), ("2", "1:0-100"), ("3", "1:0-100"))
     assert judge(quorum, Lose((1,))).verdict.name == "safe"
-    words = "a describe output names leader 1 of epoch 2"
+    words = "a describe output shows leader 1 of epoch 2"
     for action in (Lose((1,)), Lose((1, 2)), Remove(2), Remove(9), Replace(2), UpgradeKRaftVersion(1)):
         judged = judge(replace(quorum, superseded_by=words), action)
         assert judged.verdict.name == "not_known", action

@@ -33,7 +33,7 @@ def cluster(state: int, *changes: Change, committed: bool = True) -> CapturedMet
 
 def test_a_cluster_of_kraft_alone_has_none() -> None:
     answer = plan_migration(metadata("disk-failure/before-wipe"))
-    assert (answer.verdict, answer.reason) == ("safe", "there is none: the log is in state NONE")
+    assert (answer.verdict, answer.reason) == ("safe", "there is no migration: the log is in state NONE")
 
 
 def test_brokers_that_still_migrate() -> None:

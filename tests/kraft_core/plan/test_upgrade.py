@@ -183,13 +183,13 @@ def lacking() -> Iterator[tuple[str, CapturedMetadata]]:
     whole = cluster()
     quorum = whole.quorum
     yield "replayed", replace(whole, image=None, gap="cannot be replayed")
-    yield "proves this metadata committed", replace(whole, committed=None)
+    yield "do not prove this metadata committed", replace(whole, committed=None)
     yield "offset 7 cannot be read", replace(whole, gap="offset 7 cannot be read")
     without = tuple(member for member in quorum.members if member.key != quorum.leader)
     yield "was not captured", replace(whole, quorum=replace(quorum, members=without))
     yield "no leader of epoch", replace(whole, quorum=replace(quorum, leader=None))
-    unread = replace(whole, quorum=replace(quorum, superseded_by="a describe output names leader 2"))
-    yield "names leader 2", unread
+    unread = replace(whole, quorum=replace(quorum, superseded_by="a describe output shows leader 2"))
+    yield "shows leader 2", unread
     unproven = tuple(
         m if m.key == quorum.leader else replace(m, standing=Standing.NOT_KNOWN, gap="not captured")
         for m in quorum.members
@@ -203,7 +203,7 @@ def lacking() -> Iterator[tuple[str, CapturedMetadata]]:
     yield "what leader 3 supports", unregistered
     later = (SupportedFeature(METADATA_VERSION, 7, 40), SupportedFeature("kraft.version", 0, 1))
     yield (
-        "whose rules are not known here",
+        "a release that Kraftlake does not know",
         cluster(Change(CONTROLLERS, (leader.id,), Controller(leader.id, "i", False, (), later))),
     )
     levelless = cluster()

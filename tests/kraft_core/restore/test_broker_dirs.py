@@ -128,7 +128,7 @@ def test_a_partition_that_the_broker_to_lead_does_not_hold_is_named(tmp_path: Pa
     plan = restoration_of(cluster, STOPPED, (), given)
     assert (plan.verdict, losses(plan)) == ("LOSES", [NO_SURE_REPLICA])
     assert "1 partition without messages" in plan.losses[0].sentence
-    assert f"does not hold {lacking.name}, " in plan.losses[0].sentence
+    assert f"does not have {lacking.name}, " in plan.losses[0].sentence
     others = [path for path in given if path != home]
     assert restoration_of(cluster, STOPPED, (), others).verdict == "SAFE"
 
@@ -173,7 +173,7 @@ def test_a_partition_without_a_topic_id_is_refused(tmp_path: Path) -> None:
 
 
 def test_another_clusters_broker_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BrokerDirError, match="does not name a node of cluster"):
+    with pytest.raises(BrokerDirError, match="is not that of a node of cluster"):
         broker_log_dir(_log_dir(tmp_path / "11", UNKNOWN), CLUSTER)
     with pytest.raises(BrokerDirError, match=r"meta\.properties cannot be read"):
         broker_log_dir(tmp_path, CLUSTER)

@@ -69,7 +69,10 @@ def test_the_sentence_says_what_to_compare(tmp_path: Path) -> None:
     for node in (1, 2, 3, 4):
         _inside_a_batch(captures, node)
     (loss,) = planned(captures, all_stated(captures)).losses
-    assert "ends inside a batch (00000000000000000408.log): it was killed in a write, or" in loss.sentence
+    assert (
+        "ends inside a batch (00000000000000000408.log): the node was killed during a write, or"
+        in loss.sentence
+    )
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -96,7 +96,7 @@ def _config(value: str) -> Config:
     ("restored", "seen", "loss", "words"),
     [
         (_image(), _with(), TOPICS_UNKNOWN, f"topic orders (id {FIRST})"),
-        (_with(), _image(), TOPICS_RETURN, "there again, without messages"),
+        (_with(), _image(), TOPICS_RETURN, "returns without messages"),
         (_with((ACLS, ("acl",), _acl(ALLOW))), _with(), RIGHTS_RETURN, "ALLOW User:alice"),
         (_with(), _with((ACLS, ("acl",), _acl(ALLOW))), RIGHTS_MISSING, "ALLOW User:alice"),
         (_with((ACLS, ("acl",), _acl(DENY))), _with(), RIGHTS_MISSING, "DENY User:alice"),
@@ -113,7 +113,7 @@ def _config(value: str) -> Config:
             _with((CONFIGS, (2, "orders", "retention.ms"), _config("1"))),
             _with((CONFIGS, (2, "orders", "retention.ms"), _config("2"))),
             SETTINGS_RETURN,
-            "as before again",
+            "the earlier value returns",
         ),
         (
             _with(),
@@ -227,9 +227,9 @@ def _refused(captures: Path, cut: Cut) -> str:
 def test_a_moment_that_the_log_does_not_hold_is_refused(tmp_path: Path) -> None:
     captures = copied(WHOLE, tmp_path)
     assert "its log ends at 507, before offset 900" in _refused(captures, Cut(900))
-    assert "takes effect at once: give" in _refused(captures, Cut(_inside_a_batch(captures)))
-    assert "to go back was not tried" in _refused(captures, Cut(time=5))
-    assert "to go back was not tried" in _refused(captures, Cut(0))
+    assert "takes effect as a whole: give" in _refused(captures, Cut(_inside_a_batch(captures)))
+    assert "reverting it has not been tested" in _refused(captures, Cut(time=5))
+    assert "reverting it has not been tested" in _refused(captures, Cut(0))
 
 
 def test_a_checkpoint_alone_is_one_moment(tmp_path: Path) -> None:

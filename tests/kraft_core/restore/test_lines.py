@@ -46,9 +46,7 @@ def _lines(split: Path) -> list[tuple[int, int]]:
 def test_a_history_must_be_named(split: Path) -> None:
     plan = planned(split, all_stated(split))
     assert (plan.verdict, plan.made) == ("REFUSED", None)
-    assert plan.refusals[-1].startswith(
-        "Choose the history that is restored by the end of its log (--line): 5@"
-    )
+    assert plan.refusals[-1].startswith("Choose the history to restore by the end of its log (--line): 5@")
     assert len(_lines(split)) == 2
 
 
@@ -73,7 +71,7 @@ def test_running_brokers_may_know_the_other_one(split: Path) -> None:
 
 def test_a_line_that_nobody_captured_is_refused(split: Path) -> None:
     refusal = planned(split, all_stated(split, line=(5, 77))).refusals[-1]
-    assert refusal.startswith("No captured log of this history ends at 5@77; there are: ")
+    assert refusal.startswith("No captured log of this history ends at 5@77; there are ")
 
 
 def test_a_line_does_not_lift_what_is_no_contradiction(split: Path) -> None:
@@ -161,7 +159,7 @@ def test_an_old_quorum_that_went_on_beside_a_restored_one(tmp_path: Path, old: t
     asked = all_stated(captures)
     refused = planned(captures, asked)
     assert refused.verdict == "REFUSED"
-    assert "to which no captured log leads" in refused.refusals[0]
+    assert "that no captured log reaches" in refused.refusals[0]
     end = restored.made.horizon.new_end + 2
     assert (
         f"{restored.made.horizon.new_epoch + 1}@{end} (node {VOTER.id}), 3@507 (node" in refused.refusals[1]
@@ -201,7 +199,7 @@ def test_a_static_quorum_that_went_on_beside_a_restored_one(
     _led(restored.made, home / "__cluster_metadata-0")
     refused = planned(captures, all_stated(captures))
     assert refused.verdict == "REFUSED"
-    assert "to which no captured log leads" in refused.refusals[0]
+    assert "that no captured log reaches" in refused.refusals[0]
     assert "8@527 (node 2)" in refused.refusals[-1]
     alone = planned(captures / "new", all_stated(captures, listener="CONTROLLER"))
     assert (alone.verdict, alone.refusals) == ("SAFE", ())

@@ -193,7 +193,7 @@ def test_a_gap_refuses(tmp_path: Path) -> None:
     captures = copied(WHOLE, tmp_path, 1)
     (captures / "node-1" / LOG / "00000000000000000321-0000000001.checkpoint").unlink()
     (captures / "node-1" / LOG / "00000000000000000000.log").unlink()
-    assert "no checkpoint covers what lies below" in _refusals(planned(captures, _stated(captures)))
+    assert "no checkpoint covers what is below" in _refusals(planned(captures, _stated(captures)))
 
 
 def test_what_was_never_tried_is_refused() -> None:
@@ -236,6 +236,6 @@ def test_the_capture_of_a_voter_whose_disk_is_gone_does_not_count(tmp_path: Path
     for gone in ({2, 3}, {1, 3}, {1, 2, 3}):
         plan = planned(captures, request(gone=frozenset(gone), are_stopped=True, brokers_stopped=True))
         assert (plan.verdict, losses(plan)) == ("LOSES", [UNSEEN_RECORDS])
-        assert "leave it out of --gone" in plan.losses[0].sentence
+        assert "omit it from --gone" in plan.losses[0].sentence
         assert plan.made is not None
         assert plan.made.source_end == 507

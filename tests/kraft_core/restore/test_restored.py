@@ -264,7 +264,7 @@ def test_a_static_quorum_becomes_a_dynamic_one_only_where_every_broker_supports_
     voters = [record.value for record in content.control_records if record.type == "KRaftVoters"]
     assert [voter["voterId"] for value in voters if value for voter in value["voters"]] == [VOTER.id]
     fallen = golden(WHOLE, replace(STOPPED, kraft_version=0))
-    assert "kraft.version is 1 and never falls" in fallen.refusals[0]
+    assert "kraft.version is 1 and never decreases" in fallen.refusals[0]
     old = golden("born-on-3.4", replace(asked, listener="CONTROLLER"))
     assert "needs metadata.version 21" in old.refusals[0]
 

@@ -56,7 +56,7 @@ def test_a_leader_that_knows_no_high_watermark() -> None:
 @pytest.mark.parametrize("version", [0, 2])
 def test_errors_come_first(version: int) -> None:
     """A node that does not lead names leader and high watermark 0, which are none."""
-    with pytest.raises(WireError, match="does not lead the quorum"):
+    with pytest.raises(WireError, match="is not the leader of the quorum"):
         described_quorum(body(version, errorCode=ErrorCode.NOT_LEADER_OR_FOLLOWER, highWatermark=0))
     with pytest.raises(WireError, match="UNKNOWN_TOPIC_OR_PARTITION"):
         described_quorum(body(version, errorCode=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))

@@ -113,7 +113,8 @@ def test_an_answer_that_does_not_fit(answer: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prefix", "said"), [(b"HTTP", "does not begin"), (b"\x15\x03\x03\x00", "TLS"), (b"\0\0\0\0", "begin")]
+    ("prefix", "said"),
+    [(b"HTTP", "does not look like"), (b"\x15\x03\x03\x00", "TLS"), (b"\0\0\0\0", "look like")],
 )
 def test_what_is_no_frame(prefix: bytes, said: str) -> None:
     with pytest.raises(WireError, match=said):

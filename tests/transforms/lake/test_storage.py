@@ -48,6 +48,6 @@ def test_a_maker_is_killed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("fill", [lambda p: (p / "letter.txt").touch(), lambda p: (p / ".a-b").touch()])
 def test_a_folder_with_other_files_is_never_made_a_lake(fill: Callable[[Path], None], tmp_path: Path) -> None:
     fill(tmp_path)
-    with pytest.raises(NoLakeError, match="is not empty and is not a lake"):
+    with pytest.raises(NoLakeError, match="is not empty and not a lake"):
         prepare_lake(tmp_path)
     assert len(list(tmp_path.iterdir())) == 1

@@ -282,7 +282,7 @@ def test_another_cluster_at_the_same_address_is_refused() -> None:
     with loopback(started()) as held:
         reader = opened(held)
         at = advanced(reader, reader.initialOffset())
-        with pytest.raises(SourceError, match="another cluster takes another checkpoint"):
+        with pytest.raises(SourceError, match="use a checkpoint of its own for each cluster"):
             advanced(opened(held, clusterId="x"), at)
         reader.stop()
 

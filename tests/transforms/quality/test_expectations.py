@@ -221,7 +221,7 @@ def test_thresholds_of_one_lake() -> None:
             {"captures": {"captured_at_not_in_future": {"severity": "critical"}}},
             "error or warning, not critical",
         ),
-        ({"captures": {"captured_at_not_in_future": {"allowed": "2"}}}, "allowed is a number, not '2'"),
+        ({"captures": {"captured_at_not_in_future": {"allowed": "2"}}}, "allowed must be a number, not '2'"),
     ],
 )
 def test_a_wrong_threshold_is_refused(overrides: Any, message: str) -> None:

@@ -63,11 +63,11 @@ def test_one_sentence_for_what_is_wrong(golden: Path, tmp_path: Path) -> None:
         (lambda: read(tmp_path / "x"), "does not exist"),
         (
             lambda: read(root, types="TopicRecord"),
-            "no option types; known are path, clusterId, nodeId",
+            "unknown option types; known: path, clusterId, nodeId",
         ),
         (
             lambda: read(root, schema=wrong),
-            "no column leader; did you mean leader_id",
+            "unknown column leader; did you mean leader_id",
         ),
         (lambda: read(root, schema=other), "leader_id is int, not bigint"),
     ):

@@ -157,7 +157,7 @@ def test_damage_is_a_row(damaged: Callable[[str], Path], name: str) -> None:
     assert len(found) - len(read_damage) == incomplete
     assert sum(row["type"] is not None for row in rows) == records
     if found:
-        with pytest.raises(SourceError, match="mode FAILFAST ends here"):
+        with pytest.raises(SourceError, match="mode FAILFAST stops here"):
             read(directory, mode="failfast")
     else:
         assert in_order(read(directory, mode="FAILFAST")) == in_order(rows)
@@ -276,14 +276,14 @@ def test_a_schema_of_ones_own(golden: Path) -> None:
     [
         ({"clusterid": "x"}, "is of cluster x; there is "),
         ({"nodeId": "77"}, "is of node 77; there are nodes 1, 2, 3"),
-        ({"nodeId": "one"}, "option nodeId: 'one' is no whole number"),
-        ({"cluster": "x"}, "there is no option cluster; did you mean clusterId"),
-        ({"types": "TopicsRecord"}, "no record type is called TopicsRecord; did you mean TopicRecord"),
+        ({"nodeId": "one"}, "option nodeId: 'one' is not a non-negative whole number"),
+        ({"cluster": "x"}, "unknown option cluster; did you mean clusterId"),
+        ({"types": "TopicsRecord"}, "unknown record type TopicsRecord; did you mean TopicRecord"),
         ({"types": " , "}, "option types is empty"),
-        ({"include": "logs"}, "option include: logs is none of log, checkpoints"),
-        ({"mode": "DROPMALFORMED"}, "option mode: DROPMALFORMED is none of PERMISSIVE, FAILFAST"),
+        ({"include": "logs"}, "option include: logs is not one of log, checkpoints"),
+        ({"mode": "DROPMALFORMED"}, "option mode: DROPMALFORMED is not one of PERMISSIVE, FAILFAST"),
         ({"secrets": "show"}, "option secrets: only redact is known"),
-        ({"startingOffset": "-2"}, "option startingOffset: '-2' is no whole number"),
+        ({"startingOffset": "-2"}, "option startingOffset: '-2' is not a non-negative whole number"),
         ({"startingOffset": "5", "endingOffset": "4"}, "option endingOffset: 4 is before startingOffset 5"),
     ],
 )
@@ -295,8 +295,8 @@ def test_wrong_options(golden: Path, options: dict[str, str], said: str) -> None
 def test_wrong_paths(tmp_path: Path) -> None:
     for paths, said in (
         ([], "no path is given"),
-        ([tmp_path / "missing"], "missing does not exist: name a folder"),
-        ([tmp_path], "no controller directory (with a __cluster_metadata-0 in it) under "),
+        ([tmp_path / "missing"], "missing does not exist: give a folder"),
+        ([tmp_path], "no controller directory (one that contains __cluster_metadata-0) under "),
     ):
         with pytest.raises(SourceError, match=re.escape(said)):
             read(*paths)
@@ -308,7 +308,7 @@ def test_wrong_paths(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
-        ("offsets: BIGINT", "there is no column offsets; did you mean offset"),
+        ("offsets: BIGINT", "unknown column offsets; did you mean offset"),
         ("offset: INT", "schema: offset is bigint, not int"),
         ("topic: STRUCT<nam: STRING>", "schema: topic has no field nam; did you mean name"),
     ],
@@ -326,7 +326,7 @@ def test_an_archive_is_read_as_its_folder(golden: Path, tmp_path: Path, suffix: 
     rows = [row | {"file": row["file"].replace(str(archive), str(root))} for row in read(archive)]
     assert in_order(rows) == in_order(read(root))
     archive.write_bytes(archive.read_bytes()[:-100])
-    with pytest.raises(SourceError, match=r"no controller directory .* damaged, or no archive"):
+    with pytest.raises(SourceError, match=r"no controller directory .* damaged, or not an archive"):
         read(archive)
     (row,) = [row for row in read(archive, root) if row["file"] == str(archive)]
     assert row["_corrupt_range"]["reason"].startswith("unreadable: ")
@@ -348,7 +348,7 @@ def test_a_store_is_read_as_its_folder(golden: Path, tmp_path: Path) -> None:
     log.write_bytes(log.read_bytes() + b"x")
     (lost,) = [row for row in rows() if row["_corrupt_range"]]
     assert lost["file"] == log.as_uri()
-    assert lost["_corrupt_range"]["reason"] == "unreadable: it changed, or went, after it was listed"
+    assert lost["_corrupt_range"]["reason"] == "unreadable: it changed or was deleted after it was listed"
 
 
 def test_what_cannot_be_read_is_told(golden: Path, tmp_path: Path) -> None:

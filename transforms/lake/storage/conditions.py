@@ -1,4 +1,4 @@
-"""Whether a store makes an object only where there is none, as commits need it: found out before the first.
+"""Whether a store creates an object only if there is none, as commits need: tested before the first commit.
 
 A store that ignores the condition lets the second of two commits overwrite the first; one that checks it too
 early, the slower of two at once.
@@ -50,8 +50,8 @@ def _check(lake: StoreUrl, server: str | None) -> None:
         pass
     if any(_winners(lake) > 1 for _ in range(ROUNDS)) or _overwrites(lake):
         raise UnsafeStoreError(
-            f"the store of {lake} overwrites objects although If-None-Match: * forbids it: two writers would "
-            "lose commits; use a store that supports conditional writes"
+            f"the store of {lake} overwrites objects in spite of If-None-Match: *, so that concurrent "
+            f"writers would lose commits; use a store that supports conditional writes"
         )
     objects.put_new(note, b"")
 

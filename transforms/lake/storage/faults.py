@@ -1,6 +1,6 @@
-"""Why a store refuses or fails, in one sentence, by what obstore, delta-rs, Arrow or Spark say of it.
+"""Why a store refuses or fails, in one sentence, from the errors of obstore, delta-rs, Arrow or Spark.
 
-Their own words are lines of XML and debug output; they may quote the id of a key.
+Their messages are lines of XML and debug output, and may quote the id of a key.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ class StoreFault:
 _FAULTS = (
     (
         r"NoSuchBucket|NO_SUCH_BUCKET|UnknownStoreException",
-        "there is no bucket BUCKET: make it, or name another --lake",
+        "there is no bucket BUCKET: create it, or choose another --lake",
         Remedy.NAME,
     ),
     (
         r"latest/api/token|latest/meta-data|169\.254\.|NoAuthWithAWSException|No valid credentials"
         r"|[Ll]oad(ing)? credentials|IMDS|WebIdentity",
-        "no credentials for LAKE: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role gives "
-        "them",
+        "no credentials for LAKE: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role "
+        "provides them",
         Remedy.ENVIRONMENT,
     ),
     (
         r"SignatureDoesNotMatch|InvalidAccessKeyId|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH",
-        "the store of LAKE refuses the key: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+        "the store of LAKE rejects the key: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
         Remedy.ENVIRONMENT,
     ),
     (
@@ -55,24 +55,25 @@ _FAULTS = (
     ),
     (
         r"RequestTimeTooSkewed",
-        "the store of LAKE refuses this machine's clock: set it",
+        "the store of LAKE rejects this machine's clock: set it",
         Remedy.ENVIRONMENT,
     ),
     (
         r"AuthorizationHeaderMalformed|PermanentRedirect|301 Moved|IllegalLocationConstraint|bare redirect"
         r"|redirect without LOCATION",
-        "bucket BUCKET is not in region REGION: set AWS_DEFAULT_REGION to its own",
+        "bucket BUCKET is not in region REGION: set AWS_DEFAULT_REGION to the bucket's region",
         Remedy.ENVIRONMENT,
     ),
     (
         r"AccessDenied|ACCESS_DENIED|403 Forbidden|status: 403|lacked the necessary privileges",
-        "permission denied for LAKE: its store must let this user list, read, write and delete objects there",
+        "permission denied for LAKE: this user needs permission to list, read, write and delete objects "
+        "there",
         Remedy.ENVIRONMENT,
     ),
     (
         r"Generic S3 error|AWS Error|error sending request|SlowDown|status code: 5\d\d"
         r"|AWSClientIOException|SdkClientException",
-        "the store of LAKE does not answer as it should: run the same command again",
+        "the store of LAKE answers with errors: run the same command again",
         Remedy.TIME,
     ),
 )

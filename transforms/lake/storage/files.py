@@ -1,4 +1,5 @@
-"""Files and folders of a lake: what of the operating system, or of an object store, is used for them.
+"""Files and folders of a lake: the parts of the operating system, or of an object store, that are used for
+them.
 
 Commits to Delta logs are made by delta-rs itself, and Arrow and Spark read data files by themselves. A store
 has no folders: any place is an empty one until an object is below it.

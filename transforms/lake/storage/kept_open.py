@@ -1,4 +1,4 @@
-"""Tables on a file system stay open: a process opens one again only where its log has changed.
+"""Tables on a file system stay open: a process reopens one only if its log has changed.
 
 A run asks for the newest version of each table some ten times; opening one takes delta-rs milliseconds.
 """

@@ -22,7 +22,7 @@ _known: dict[Location, str] = {}
 
 
 class NoLakeError(Exception):
-    """A folder that is no lake, or a lake of another format or setting; the message says what to do."""
+    """A folder that is not a lake, or a lake of another format or setting; the message says what to do."""
 
 
 def is_lake(path: Location) -> bool:
@@ -48,11 +48,11 @@ def _text(path: Location) -> str:
 
 
 def check_lake(path: Location) -> None:
-    """Raises NoLakeError where `path` is no lake that this version reads."""
+    """Raises NoLakeError where `path` is not a lake that this version reads."""
     marker = path / MARKER
     if not is_lake(path):
         raise _lost(path) or NoLakeError(
-            f"{path} is not a lake (no lake.json): kraftlake run --captures ... --lake {path} makes one"
+            f"{path} is not a lake (no lake.json): kraftlake run --captures ... --lake {path} creates one"
         )
     try:
         content = json.loads(_text(path))
@@ -65,7 +65,7 @@ def check_lake(path: Location) -> None:
         ) from error
     if version != FORMAT_VERSION:
         raise NoLakeError(
-            f"{path} has lake format {version}, this kraftlake reads {FORMAT_VERSION}: "
+            f"{path} has lake format {version}, but this kraftlake reads {FORMAT_VERSION}: "
             "load the captures into a new lake, or use the kraftlake that wrote it"
         )
 
@@ -91,7 +91,7 @@ def check_shown(path: Location, names: Set[str]) -> None:
     held = shown_configs(path)
     if held != names:
         raise NoLakeError(
-            f"{path} was made with shown_configs = {json.dumps(sorted(held))}, the settings have "
+            f"{path} was created with shown_configs = {json.dumps(sorted(held))}, but the settings have "
             f"{json.dumps(sorted(names))}: restore the setting in kraftlake.toml, or load the captures into "
             "a new lake: kraftlake run --captures ... --lake ANOTHER"
         )
@@ -105,7 +105,7 @@ def check_preparable(path: Location, names: Set[str] = frozenset()) -> None:
     # Another run may make it at the same time: then the folder is full, and has a lake.json.
     elif not _is_free(path) and not is_lake(path):
         raise _lost(path) or NoLakeError(
-            f"{path} is not empty and is not a lake: name another folder with --lake"
+            f"{path} is not empty and not a lake: choose another folder with --lake"
         )
 
 
@@ -114,7 +114,7 @@ def _lost(path: Location) -> NoLakeError | None:
     if not has_tables(path):
         return None
     return NoLakeError(
-        f"{path} has tables and no lake.json: kraftlake check --restore --lake {path} writes it again"
+        f"{path} has tables but no lake.json: kraftlake check --restore --lake {path} writes it again"
     )
 
 
@@ -144,7 +144,7 @@ def make_marker(path: Location, names: Set[str]) -> None:
             check_conditional_puts(path)
             files.create(path / MARKER, json.dumps(content) + "\n")
         except OSError as error:
-            raise NoLakeError(f"{path} cannot be made a lake: {error.strerror or error}") from error
+            raise NoLakeError(f"{path} cannot be made into a lake: {error.strerror or error}") from error
 
 
 def _is_free(path: Location) -> bool:

@@ -11,10 +11,10 @@ _S3 = re.compile(r"s3a?://(?P<bucket>[a-z0-9][a-z0-9.-]+)/(?P<key>[\w.=-]+(/[\w.
 # A scheme with any path, and those of stores with a slash forgotten: ./s3:lake is a folder.
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/|(?i:s3[an]?|gs|abfss?|hdfs|file):")
 _REFUSED = (
-    ("gs://", "no safe commit was shown on Google Cloud Storage"),
-    ("abfs://", "commits on Azure failed with the libraries beneath"),
-    ("abfss://", "commits on Azure failed with the libraries beneath"),
-    ("hdfs://", "no safe commit was shown on HDFS: use a mount of it"),
+    ("gs://", "safe commits have not been demonstrated on Google Cloud Storage"),
+    ("abfs://", "commits on Azure failed with the libraries in use"),
+    ("abfss://", "commits on Azure failed with the libraries in use"),
+    ("hdfs://", "safe commits have not been demonstrated on HDFS: mount it instead"),
 )
 
 
@@ -69,6 +69,6 @@ def location(word: str) -> Location:
             raise LocationError(f"{reason}; a lake is a folder, or s3://bucket/path")
     if word.startswith(("s3://", "s3a://")):
         raise LocationError(
-            "a lake on S3 is s3://bucket/path of letters, digits and . _ - =, not the top of a bucket"
+            "a lake on S3 is s3://bucket/path, of letters, digits and . _ - =, and not the root of a bucket"
         )
     raise LocationError("a lake is a folder, or s3://bucket/path")

@@ -1,8 +1,8 @@
-"""What runs found out about a lake, noted in it for the next: memo.json, a cache and nothing else.
+"""What runs found out about a lake, recorded for the next: memo.json, which is only a cache.
 
-A note is about files: a table was sound when it had these; a question was answered when all tables had. It
-counts as long as a listing shows the same files, so that no commit, half-done work or lost file is hidden by
-it, whoever made them; and without the memo everything is found out again.
+A note is about files: a table was sound, or a question was answered, when the tables had these. It is valid
+as long as a listing shows the same files, so that it never hides a commit, unfinished work or a lost file;
+and without the memo everything is found out again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from transforms.lake.storage.location import Location
 from transforms.lake.tables import PARSER_VERSION, REPLAY_VERSION, RUNS, TABLES, Table
 
 NAME = "memo.json"
-# Questions are asked anew every night: so many answers about one state of a lake are kept.
+# Questions are asked again every night: this many answers about one state of a lake are kept.
 MOST_ANSWERS = 16
 
 Answer = dict[str, Any]
@@ -106,5 +106,5 @@ def _number(held: Any) -> int | None:
 
 @cache
 def _version() -> str:
-    """What soundness is held against: the tables that this version declares, and how it reads."""
+    """What soundness depends on: the tables that this version declares, and how it reads."""
     return hashlib.sha256(f"{PARSER_VERSION} {REPLAY_VERSION} {TABLES}".encode()).hexdigest()

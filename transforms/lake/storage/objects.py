@@ -1,4 +1,5 @@
-"""Objects of a store with the protocol of S3: what of obstore, delta-rs and Arrow is used for them.
+"""Objects of a store with the protocol of S3: the parts of obstore, delta-rs and Arrow that are used for
+them.
 
 All three ask the machine for credentials by themselves: variables AWS_*, perhaps those of a profile, else the
 role of the web identity, container or instance. None are stored, or given from one to another.
@@ -64,11 +65,11 @@ def requests() -> dict[str, int]:
 
 
 def endpoint() -> str | None:
-    """The address of a server that is not Amazon's. Raises StoreVariableError where it is no URL of one."""
+    """The address of a server other than Amazon's. Raises StoreVariableError if it is not a URL."""
     for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
         if address := os.environ.get(name):
             if not _SERVER.fullmatch(address):
-                raise StoreVariableError(f"{name} names no server: set it to https://HOST:PORT")
+                raise StoreVariableError(f"{name} is not the URL of a server: set it to https://HOST:PORT")
             return address
     return None
 

@@ -1,7 +1,7 @@
 """The profile of Amazon's tools, as variables of this process.
 
-Not all libraries beneath read profiles, but all of them take variables, and so do the JVM and the tasks that
-this process starts.
+Not all libraries read profiles, but all of them accept variables, and so do the JVM and the tasks that this
+process starts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Tables of a store as this process knows them: Delta logs, and small data files, copied to this machine.
+"""Local copies of a store's tables: Delta logs, and small data files.
 
 delta-rs reads a log again at many of its calls, and Arrow a data file at each scan; a store takes a request
 for each. Neither kind of file is ever written again, so that one is fetched once. delta-rs makes its commits
-in the copy, from where they are put into the store: by one conditional request, or not at all.
+in the copy, from where they are written to the store: by one conditional request, or not at all.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class TableCopy:
         Raises OSError.
         """
         if self.version >= 0 and listed.get(commit_name(self.version)) != self._commit:
-            # An older listing, or the table is another: it was restored, or made anew, or lost old commits.
+            # An older listing, or the table is another one: it was restored, recreated, or lost old commits.
             self._begin_anew()
             listed = self._listed()
         names = needed(listed, self.version)

@@ -8,10 +8,10 @@ from transforms.lake.tables.declaration import Column, required
 WITHIN = "clamped to the years 1 to 9999"
 
 CLUSTER_ID = required(
-    "cluster_id", "STRING", "Cluster id of meta.properties; where it names several lives, with /life"
+    "cluster_id", "STRING", "Cluster id in meta.properties, followed by /life if the id has several lives"
 )
 
-NODE_ID = required("node_id", "INT", "Controller's node id; -1 for what kraftlake follow read")
+NODE_ID = required("node_id", "INT", "Node id of the controller; -1 for a log read by kraftlake follow")
 
 DIRECTORY_ID = required("directory_id", "STRING", "Directory id of the replica; the zero uuid when unknown")
 
@@ -31,11 +31,11 @@ COMMIT_STATUS = (
 AS_OF = Column(
     "as_of",
     "TIMESTAMP",
-    "Time of the status: committed and truncated hold from then on (null: the captures that prove it do not "
-    "say when they were taken), uncommitted held then; undecided: newest capture of a stated time",
+    "Time of the status: committed and truncated hold from then on (null: the captures that prove it have "
+    "no stated time), uncommitted was true then; undecided: newest capture with a stated time",
 )
 
-EVIDENCE = Column("evidence", "STRING", "What proves the status, in words")
+EVIDENCE = Column("evidence", "STRING", "What proves the status, as text")
 
 VOTERS_TYPE = (
     "ARRAY<STRUCT<voter_id: INT, directory_id: STRING, "

@@ -54,7 +54,7 @@ EPOCHS = Table(
     (
         CLUSTER_ID,
         required("leader_epoch", "INT", "Leader epoch"),
-        Column("leader_id", "INT", "Its leader, as leader_source names it; null if nothing does"),
+        Column("leader_id", "INT", "Its leader, from leader_source; null if unknown"),
         Column("start_offset", "BIGINT", "First offset of the epoch"),
         Column("start_offset_exact", "BOOLEAN", "Whether the LEADER_CHANGE itself was captured"),
         Column("elected_at", "TIMESTAMP", "Timestamp of the LEADER_CHANGE: the leader's clock"),
@@ -63,8 +63,8 @@ EPOCHS = Table(
         Column(
             "leaderless_ms",
             "BIGINT",
-            "Time without a leader before it, at most, in ms by two leaders' clocks: from the append below "
-            "its LEADER_CHANGE to that; null where these were not captured",
+            "Upper bound of the time without a leader before it, in ms by the clocks of two leaders: from "
+            "the last append below its LEADER_CHANGE to the LEADER_CHANGE; null if these were not captured",
         ),
         Column(
             "source",
@@ -75,17 +75,17 @@ EPOCHS = Table(
         Column(
             "leader_source",
             "STRING",
-            "What names the leader: record proves it; quorum-state and describe only report it",
+            "Source of leader_id: record proves it; quorum-state and describe only report it",
         ),
         Column(
             "known_from",
             "TIMESTAMP",
-            "elected_at, else the earliest time at or before which it was elected; null if nothing bounds it",
+            "elected_at, else the earliest time at or before which it was elected; null if not bounded",
         ),
         Column(
             "known_to",
             "TIMESTAMP",
-            "Time of its last captured batch: its leader led then; null if none was captured",
+            "Time of its last captured batch, when its leader still led; null if none was captured",
         ),
         Column("observed_from", "TIMESTAMP", "Start of the first describe command that reported the leader"),
         Column("observed_to", "TIMESTAMP", "End of the last describe command that reported the leader"),
@@ -102,15 +102,15 @@ VOTER_SETS = Table(
         required(
             "offset",
             "BIGINT",
-            "Offset of the VotersRecord; -1 for bootstrap; of an observed set the lowest at which its record "
-            "can lie, -1 if nothing bounds it",
+            "Offset of the VotersRecord; -1 for bootstrap; for an observed set, the lowest offset that its "
+            "record can have, -1 if not bounded",
         ),
-        required("leader_epoch", "INT", "Epoch of the record; of an observed set that of the report"),
+        required("leader_epoch", "INT", "Epoch of the record; for an observed set, that of the report"),
         required(
             "source",
             "STRING",
-            "record, snapshot, static or bootstrap; describe or quorum-state: only observed, where none of "
-            "the others explains what these report",
+            "record, snapshot, static or bootstrap; describe or quorum-state: an observed set, which none "
+            "of the others explains",
         ),
         Column("voters", VOTERS_TYPE, "The voters, by id"),
         Column("voter_ids", "ARRAY<INT>", "Their ids, ascending"),
@@ -122,18 +122,22 @@ VOTER_SETS = Table(
         Column(
             "in_force_from_offset",
             "BIGINT",
-            "Offset from which the set counts in the log, inclusive; null for observed sets",
+            "Offset from which the set is in force, inclusive; null for observed sets",
         ),
         Column(
             "in_force_to_offset",
             "BIGINT",
             "Offset at which the next set replaced it; null for the last and for observed sets",
         ),
-        Column("in_force_from", "TIMESTAMP", "Time from which it was in force: unless exact, at or before"),
+        Column(
+            "in_force_from",
+            "TIMESTAMP",
+            "Time from which it was in force; at or before it unless in_force_from_exact",
+        ),
         Column(
             "in_force_to",
             "TIMESTAMP",
-            "Time until which it was in force: unless exact, at or before; null for the last",
+            "Time until which it was in force; at or before it unless in_force_to_exact; null for the last",
         ),
         Column(
             "in_force_from_exact",
@@ -144,18 +148,18 @@ VOTER_SETS = Table(
         Column(
             "in_force_to_exact",
             "BOOLEAN",
-            "The same of the set that replaced it; null for the last",
+            "The same for the set that replaced it; null for the last",
         ),
         Column("truncated_by_epoch", "INT", "Epoch that replaced a truncated record"),
         Column(
             "observed_from",
             "TIMESTAMP",
-            "Of an observed set: start of the first command that reported it, or earliest time of the copy",
+            "For an observed set: start of the first command that reported it, or earliest time of the copy",
         ),
         Column(
             "observed_to",
             "TIMESTAMP",
-            "Of an observed set: end of the last command that reported it, or latest time of the copy",
+            "For an observed set: end of the last command that reported it, or latest time of the copy",
         ),
     ),
     key=("cluster_id", "offset", "leader_epoch", "source"),
@@ -172,10 +176,16 @@ VOTER_CHANGES = Table(
         required("kind", "STRING", "bootstrapped, added, removed or updated"),
         required("voter_id", "INT", "The voter"),
         required("directory_id", "STRING", "Its directory id; the zero uuid when unknown"),
-        Column("detail", "STRING", "What was updated, in words"),
-        Column("changed_at", "TIMESTAMP", "Timestamp of the record: unless changed_exact, at or before"),
+        Column("detail", "STRING", "What was updated, as text"),
+        Column(
+            "changed_at",
+            "TIMESTAMP",
+            "Timestamp of the record; the change was at or before it unless changed_exact",
+        ),
         Column("commit_status", "STRING", "Status of the set that made the change"),
-        Column("changed_exact", "BOOLEAN", "Whether a record made it; false if only a snapshot shows it"),
+        Column(
+            "changed_exact", "BOOLEAN", "Whether a record shows the change; false: only a snapshot shows it"
+        ),
     ),
     key=("cluster_id", "offset", "leader_epoch", "kind", "voter_id", "directory_id"),
     recomputed=True,
@@ -187,7 +197,7 @@ HIGH_WATERMARKS = Table(
     (
         CLUSTER_ID,
         required("evidence", "STRING", "Kind of proof: snapshot, first_data_batch, log_ends, live, ..."),
-        required("source", "STRING", "What it was derived from, in words"),
+        required("source", "STRING", "What it was derived from, as text"),
         required("as_of", "TIMESTAMP", "Time of the bound"),
         Column("leader_epoch", "INT", "Epoch that the proof refers to"),
         Column("lower_bound", "BIGINT", "The high watermark was at least this; null for an upper bound"),
@@ -204,7 +214,7 @@ HIGH_WATERMARKS = Table(
 
 TRUNCATIONS = Table(
     "truncations",
-    "A truncation shown by two captures of a replica: what it held and then no longer held",
+    "A truncation shown by two captures of a replica: offsets that it held and later no longer held",
     (
         CLUSTER_ID,
         NODE_ID,
@@ -214,11 +224,11 @@ TRUNCATIONS = Table(
         required("truncated_by_epoch", "INT", "Epoch whose batches replaced it"),
         Column("leader_epochs", "ARRAY<INT>", "Epochs of the lost batches"),
         Column("voter_set_offsets", "ARRAY<BIGINT>", "Offsets of the VotersRecords that were lost"),
-        Column("lost_voter_changes", "STRING", "The voter changes that were lost, in words"),
+        Column("lost_voter_changes", "STRING", "The voter changes that were lost, as text"),
         Column("held_at", "TIMESTAMP", "Last capture before it"),
         Column("lost_at", "TIMESTAMP", "First capture after it"),
-        Column("held_capture_id", "STRING", "Capture that holds what was lost"),
-        Column("lost_capture_id", "STRING", "Capture that holds what replaced it"),
+        Column("held_capture_id", "STRING", "Capture that contains what was lost"),
+        Column("lost_capture_id", "STRING", "Capture that contains what replaced it"),
     ),
     key=("cluster_id", "node_id", "directory_id", "first_offset", "end_offset", "truncated_by_epoch"),
     recomputed=True,
@@ -236,12 +246,12 @@ RECOVERIES = Table(
     "Which replica to recover the cluster from, according to its captures",
     (
         CLUSTER_ID,
-        Column("as_of", "TIMESTAMP", "The advice covers what was committed by then"),
+        Column("as_of", "TIMESTAMP", "The advice covers everything committed by this time"),
         Column(
             "as_of_source",
             "STRING",
-            "flag or capture.json: the earliest capture was made at as_of; newest timestamp in the log: "
-            "then or later",
+            "flag or capture.json: the earliest capture was made at as_of; newest timestamp in the log: at "
+            "as_of or later",
         ),
         required("is_safe", "BOOLEAN", "Whether the best candidates hold every committed record"),
         required("why", "STRING", "Why it is safe, or what may be missing"),

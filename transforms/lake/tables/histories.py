@@ -18,45 +18,47 @@ VERSION = (
     required(
         "valid_from_offset",
         "BIGINT",
-        "First offset at which it is known to be valid: unless valid_from_exact, it began at or before",
+        "First offset at which it is known to be valid; it began at or before it unless valid_from_exact",
     ),
     Column(
         "valid_to_offset",
         "BIGINT",
-        "End of its validity, exclusive: unless valid_to_exact, at or before; null if it is still valid",
+        "End of its validity, exclusive; it ended at or before it unless valid_to_exact; null if it is "
+        "still valid",
     ),
     Column(
         "valid_from_at",
         "TIMESTAMP",
-        "valid_from_offset in time, likewise at or before: the running maximum of the batches' timestamps",
+        "Time of valid_from_offset, by the running maximum of the batches' timestamps; likewise at or "
+        "before it",
     ),
     Column(
         "valid_to_at",
         "TIMESTAMP",
-        "valid_to_offset in the same time, likewise at or before; null if it is still valid",
+        "Time of valid_to_offset; likewise at or before it; null if it is still valid",
     ),
     Column(
         "valid_from_exact",
         "BOOLEAN",
-        "Whether a record shows its start; false if a snapshot shows it first: it began at or before",
+        "Whether a record shows its start; false: a snapshot shows it first, and it began at or before",
     ),
     Column(
         "earliest_from_offset",
         "BIGINT",
-        "Unless valid_from_exact, the lowest offset at which it can have begun; null if nothing bounds it",
+        "Unless valid_from_exact, the lowest offset at which it can have begun; null if not bounded",
     ),
-    Column("earliest_from_at", "TIMESTAMP", "earliest_from_offset in time: it did not begin before"),
+    Column("earliest_from_at", "TIMESTAMP", "Time of earliest_from_offset: it did not begin before"),
     Column(
         "valid_to_exact",
         "BOOLEAN",
-        "Whether a record shows its end; false if a snapshot lacks it: it ended at or before",
+        "Whether a record shows its end; false: a snapshot no longer contains it, and it ended at or before",
     ),
     Column(
         "earliest_to_offset",
         "BIGINT",
         "Unless valid_to_exact, the lowest offset at which it can have ended",
     ),
-    Column("earliest_to_at", "TIMESTAMP", "earliest_to_offset in time: it did not end before"),
+    Column("earliest_to_at", "TIMESTAMP", "Time of earliest_to_offset: it did not end before"),
     Column(
         "known_from_offset",
         "BIGINT",
@@ -80,9 +82,9 @@ VERSION = (
     Column(
         "incomplete_to_offset",
         "BIGINT",
-        "Where a snapshot states again that it is valid, or would be; null if none does",
+        "Offset of a snapshot that restates the version, or would; null if none does",
     ),
-    Column("incomplete_to_at", "TIMESTAMP", "incomplete_to_offset in time; null if it is not known"),
+    Column("incomplete_to_at", "TIMESTAMP", "Time of incomplete_to_offset; null if not known"),
 )
 
 
@@ -295,7 +297,9 @@ REPLAYS = Table(
         required("commit_status", "STRING", "Commit status of these offsets"),
         Column("content_digest", "STRING", "Key of a snapshot in table snapshots; null for the log"),
         Column("last_contained_log_at", "TIMESTAMP", f"Of a snapshot: LastContainedLogTimestamp, {WITHIN}"),
-        Column("replay_version", "INT", "Version of the replay; what others replayed is replayed anew"),
+        Column(
+            "replay_version", "INT", "Version of the replay code; ranges of other versions are replayed again"
+        ),
     ),
     key=("cluster_id", "step"),
     recomputed=True,
@@ -310,8 +314,8 @@ REFUSED_RECORDS = Table(
         required("leader_epoch", "INT", "Leader epoch of the record"),
         required("type", "STRING", "Type of the record"),
         required("cause", "STRING", "Kind of the refusal: unknown_topic, other_broker_epoch, ..."),
-        required("subject", "STRING", "What the record names: a topic, a broker, ..."),
-        required("reason", "STRING", "Why Kafka refuses it, in words"),
+        required("subject", "STRING", "What the record refers to: a topic, a broker, ..."),
+        required("reason", "STRING", "Why Kafka refuses it, as text"),
         required(
             "by_controllers_only", "BOOLEAN", "Whether brokers apply it, and only controllers refuse it"
         ),

@@ -85,23 +85,25 @@ CAPTURES = Table(
         Column(
             "log_readable",
             "BOOLEAN",
-            "false: a file or folder of the log could not be listed, opened, read to its end, or changed "
-            "while it was read; nothing is proven by what is absent",
+            "false: a file or folder of the log could not be listed, opened or read to its end, or it "
+            "changed meanwhile; absence then proves nothing",
         ),
         required(
             "consistent",
             "BOOLEAN",
-            "false: quorum-state was copied before the log, which holds a higher epoch",
+            "false: quorum-state was copied before the log, which has a higher epoch",
         ),
         Column(
-            "log_start_offset", "BIGINT", "First offset in the captured segments, by name; null without any"
+            "log_start_offset",
+            "BIGINT",
+            "First offset of the captured segments, by their names; null without any",
         ),
         Column(
             "log_end_offset",
             "BIGINT",
-            "End of the captured log, exclusive; null without segments, or where log_readable is false",
+            "End of the captured log, exclusive; null without segments, or if log_readable is false",
         ),
-        Column("last_leader_epoch", "INT", "Epoch of the last batch; null as log_end_offset"),
+        Column("last_leader_epoch", "INT", "Epoch of the last batch; null like log_end_offset"),
         Column("kraft_version", "SMALLINT", "kraft.version in force at the log end; null if not captured"),
         Column(
             "quorum_state",
@@ -128,13 +130,13 @@ CAPTURES = Table(
             "damage",
             "ARRAY<STRUCT<file: STRING, position: BIGINT, size_bytes: BIGINT, sha256: STRING, "
             "reason: STRING, lost_from_offset: BIGINT, lost_to_offset: BIGINT>>",
-            "Unreadable bytes, and the offsets lost with them: from inclusive, to exclusive or null",
+            "Unreadable bytes and the lost offsets: from inclusive, to exclusive or null",
         ),
         Column(
             "order_faults",
             "ARRAY<STRUCT<offset: BIGINT, leader_epoch: INT, kind: STRING, expected: BIGINT>>",
             "The first batches that do not follow the previous one (gap, overlap, duplicate or "
-            "epoch_regression), with the least offset or epoch expected",
+            "epoch_regression), with the lowest offset or epoch expected",
         ),
         Column(
             "file_faults",
@@ -144,11 +146,11 @@ CAPTURES = Table(
         Column(
             "superseded_faults",
             "ARRAY<STRUCT<file: STRING, reason: STRING>>",
-            "Such faults of other copies of the same bytes, which one copy does not have; null without any",
+            "File faults of other copies of the same bytes that this copy does not have; null without any",
         ),
         Column("batches", "BIGINT", "Batches read from the segments"),
         Column("size_bytes", "BIGINT", "Bytes of segments and checkpoints"),
-        Column("life", "STRING", "Name of the life in table lives; null where the cluster id has one life"),
+        Column("life", "STRING", "Name of the life in table lives; null if the cluster id has only one"),
         *LOADED,
     ),
     key=("cluster_id", "capture_id"),
@@ -156,13 +158,15 @@ CAPTURES = Table(
 
 LIVES = Table(
     "lives",
-    "A life of a cluster id that names several histories; no row where it names one",
+    "A life of a cluster id that has several histories; no row for an id with only one",
     (
-        required("cluster_id", "STRING", "How all tables name the life: cluster id of meta.properties/life"),
-        required("kafka_cluster_id", "STRING", "Cluster id of meta.properties"),
+        required(
+            "cluster_id", "STRING", "Id of the life in all tables: cluster id in meta.properties, / and life"
+        ),
+        required("kafka_cluster_id", "STRING", "Cluster id in meta.properties"),
         required("life", "STRING", "Name of the life: 8 hex digits, by its lowest captured batch"),
         required("is_newest", "BOOLEAN", "Whether no life of the cluster id has a newer record"),
-        Column("first_offset", "BIGINT", "First captured offset; null if its captures hold no batch"),
+        Column("first_offset", "BIGINT", "First captured offset; null if its captures contain no batch"),
         Column("first_appended_at", "TIMESTAMP", f"Time of its first captured batch, {WITHIN}"),
         Column("last_appended_at", "TIMESTAMP", f"Time of its newest captured batch, {WITHIN}"),
         required("nodes", "ARRAY<INT>", "Node ids of its captures"),
@@ -201,7 +205,8 @@ SEGMENTS = Table(
         Column(
             "epoch_ranges",
             f"ARRAY<{PIECE_STRUCT}>",
-            "Its epoch ranges; null if it was damaged or out of order: when it grows it is read whole",
+            "Its epoch ranges; null if it was damaged or out of order: it is then read again as a whole "
+            "when it grows",
         ),
         required("parser_version", "INT", "Version of the reader"),
         *LOADED,
@@ -246,7 +251,7 @@ RECORDS = Table(
 
 SNAPSHOTS = Table(
     "snapshots",
-    "A checkpoint: the snapshot that replaces the log below an offset",
+    "A checkpoint: a snapshot that replaces the log below an offset",
     (
         CLUSTER_ID,
         required("end_offset", "BIGINT", "End of the log that it replaces, exclusive"),
@@ -254,7 +259,9 @@ SNAPSHOTS = Table(
         required("content_digest", "STRING", "SHA-256 of the file"),
         required("kind", "STRING", "snapshot; bootstrap for bootstrap.checkpoint and 0-0"),
         required(
-            "complete", "BOOLEAN", "Whether it has a header first, a footer last, and no unreadable byte"
+            "complete",
+            "BOOLEAN",
+            "Whether it starts with a header, ends with a footer, and has no unreadable byte",
         ),
         Column("header_at", "TIMESTAMP", f"Timestamp of the SNAPSHOT_HEADER: the writer's clock, {WITHIN}"),
         Column("last_contained_log_at", "TIMESTAMP", f"LastContainedLogTimestamp of the header, {WITHIN}"),
@@ -295,12 +302,14 @@ QUARANTINE = Table(
         Column("sha256", "STRING", "Digest of those bytes"),
         required("reason", "STRING", "Why they are unreadable"),
         Column(
-            "lost_from_offset", "BIGINT", "First offset that may be lost; null where none is, or nobody knows"
+            "lost_from_offset",
+            "BIGINT",
+            "First offset that may be lost; null if none is, or if it is not known",
         ),
         Column(
             "lost_to_offset",
             "BIGINT",
-            "End of the lost offsets, exclusive: the next one that was read; null at the end of the file",
+            "End of the lost offsets, exclusive: the next offset that was read; null at the end of the file",
         ),
     ),
     key=("cluster_id", "capture_id", "file", "position"),
@@ -313,23 +322,25 @@ OBSERVATIONS = Table(
     (
         CLUSTER_ID,
         required("observation_id", "STRING", "SHA-256 of the output, its file name and its time"),
-        required("node_id", "INT", "The replica; of a status the leader, -1 without one"),
+        required("node_id", "INT", "Node id of the replica; for a status, of the leader, -1 without one"),
         required("directory_id", "STRING", "Directory id of the replica; the zero uuid when unknown"),
         required("kind", "STRING", "status or replication"),
         required("source", "STRING", "Name of the output's file"),
         required("observed_from", "TIMESTAMP", "Start time of the command"),
         required(
-            "observed_to", "TIMESTAMP", "End time of the command: the row was true at some time in between"
+            "observed_to",
+            "TIMESTAMP",
+            "End time of the command; the row was true at some time between start and end",
         ),
         Column("status", "STRING", "Leader, Follower or Observer"),
         Column("leader_epoch", "INT", "Epoch of the leader; null in lines of --replication"),
         Column("high_watermark", "BIGINT", "The leader's high watermark; null if it had none"),
         Column(
-            "log_end_offset", "BIGINT", "Log end offset; of followers and observers, the last fetch offset"
+            "log_end_offset", "BIGINT", "Log end offset; for followers and observers, their last fetch offset"
         ),
         Column("lag_records", "BIGINT", "Records behind the leader, as reported by the leader"),
         Column("last_fetch_at", "TIMESTAMP", "Last fetch; null if not reported to the ms"),
-        Column("last_caught_up_at", "TIMESTAMP", "Last time it had the whole log; null if not reported"),
+        Column("last_caught_up_at", "TIMESTAMP", "Last time it was caught up; null if not reported"),
         Column("voters", f"ARRAY<{REPLICA_STRUCT}>", "Voters in a status"),
         Column("observers", f"ARRAY<{REPLICA_STRUCT}>", "Observers in a status"),
         *LOADED,

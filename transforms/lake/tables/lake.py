@@ -27,8 +27,8 @@ RUNS = Table(
         Column(
             "lease",
             "STRUCT<host: STRING, process: STRING, until: TIMESTAMP>",
-            "No other run may write while finished_at is null and until has not passed; null if "
-            "it wrote nothing",
+            "Lease on the lake: no other run may write while finished_at is null and until has not passed; "
+            "null if the run wrote nothing",
         ),
     ),
     key=("run_id",),
@@ -54,7 +54,7 @@ DERIVATIONS = Table(
         Column(
             "failure",
             "STRING",
-            "Why it failed, in which case the cluster's derived rows are older; null if it succeeded",
+            "Why it failed; the cluster's derived rows are then older; null if it succeeded",
         ),
         Column(
             "derived_rows",
@@ -64,10 +64,10 @@ DERIVATIONS = Table(
         Column(
             "begun_by",
             "STRING",
-            "Run that began to change rows of the cluster and has not completed that, as the next run does; "
-            "null if they are complete",
+            "Run that began to change rows of the cluster and did not finish, as the next run will; null "
+            "if the rows are complete",
         ),
-        Column("is_removed", "BOOLEAN", "Whether what begun_by began removes the cluster from the lake"),
+        Column("is_removed", "BOOLEAN", "Whether begun_by was removing the cluster from the lake"),
         *(replace(column, nullable=False) for column in LOADED),
     ),
     key=("cluster_id",),

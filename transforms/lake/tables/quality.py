@@ -45,8 +45,8 @@ SNAPSHOT_CHECKS = Table(
         required(
             "outcome",
             "STRING",
-            "equal; lawful: Kafka omits things by design; deviates; unread_log, "
-            "unread_checkpoint: a record below its end, or one of its own, is unreadable",
+            "equal; lawful: Kafka omits these things by design; deviates; unread_log, unread_checkpoint: a "
+            "record below its end, or in it, is unreadable",
         ),
         Column(
             "deviations",
@@ -81,7 +81,7 @@ ACKNOWLEDGEMENTS = Table(
 
 REHEARSALS = Table(
     "rehearsals",
-    "A rehearsal: whether a new quorum could have been made from captures alone (restore rehearse)",
+    "A rehearsal: whether a new quorum could be built from captures alone (restore rehearse)",
     (
         CLUSTER_ID,
         required("run_id", "STRING", "Run that rehearsed"),
@@ -92,17 +92,19 @@ REHEARSALS = Table(
             "Whether directories of a new quorum were written to scratch and read back as planned",
         ),
         Column(
-            "verdict", "STRING", "SAFE, LOSES or REFUSED, as restore plan says it; null: no plan was made"
+            "verdict", "STRING", "SAFE, LOSES or REFUSED, as printed by restore plan; null: no plan was made"
         ),
         Column("refusals", "ARRAY<STRING>", "Why it is refused"),
         Column(
             "failure",
             "STRING",
-            "Why captures could not be read, or what was planned not be written or read back; else null",
+            "Why the captures could not be read, or the plan not be written or read back; else null",
         ),
         Column("losses", "ARRAY<STRING>", "Names of the losses that would have to be accepted, ascending"),
         Column(
-            "as_of", "TIMESTAMP", "The captures that it rests on were taken then or later; null: not known"
+            "as_of",
+            "TIMESTAMP",
+            "The captures it is based on were taken at this time or later; null: not known",
         ),
         Column(
             "source_node_id", "INT", "Node whose captured log would be restored; null if nothing is planned"
@@ -111,7 +113,7 @@ REHEARSALS = Table(
         Column(
             "seen_end_offset",
             "BIGINT",
-            "Highest end of a log that was seen, exclusive: offsets from end_offset on would be lost",
+            "Highest log end that was seen, exclusive: offsets from end_offset on would be lost",
         ),
     ),
     key=("cluster_id", "run_id"),
@@ -121,10 +123,10 @@ EXPECTATION_RESULTS = Table(
     "expectation_results",
     "Result of an expectation for one cluster in a run",
     (
-        required("cluster_id", "STRING", "Cluster; * for rows that belong to none"),
+        required("cluster_id", "STRING", "Cluster; * for rows that belong to no cluster"),
         required("suite", "STRING", "Table that the expectation is about"),
         required("expectation", "STRING", "Name of the expectation"),
-        required("sentence", "STRING", "What is expected, in words"),
+        required("sentence", "STRING", "What is expected, as text"),
         required("severity", "STRING", "Severity of a failure: error or warning"),
         required("success", "BOOLEAN", "Whether the expectation is met"),
         Column(
