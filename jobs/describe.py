@@ -1,4 +1,4 @@
-"""kraftlake describe: a running quorum as its leader reports it, or what Kafka's tools printed at a moment."""
+"""kraftlake describe: a running quorum as its leader reports it, or Kafka's tools as of a moment."""
 
 from __future__ import annotations
 

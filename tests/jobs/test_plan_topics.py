@@ -76,7 +76,7 @@ def test_what_no_log_shows_is_named(capsys: pytest.CaptureFixture[str]) -> None:
         (["reassign"], "reassign takes partitions such as orders:0=1,2,3"),
         (["reassign", "t:0"], "is not a partition with replicas, such as orders:0=1,2,3"),
         (["reassign", "t:0=1", "t:0=2"], "each partition once"),
-        (["reassign", "--reassignment-json-file", "missing.json"], "is no reassignment that can be read"),
+        (["reassign", "--reassignment-json-file", "missing.json"], "is not a readable reassignment"),
         (["create", "t", "--replication-factor", "40000"], "does not fit into a request"),
         (["create", "t", "--controller-config", "missing.properties"], "cannot be read"),
     ],
