@@ -31,8 +31,9 @@ def _topics(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:
     own = brokers_with_own_configs(at.image)
     if args.node is None and own:
         names = ", ".join(map(str, own))
-        warn_line(f"note: configs of single brokers are not shown ({names}): choose the queried one with "
-                  f"--node")
+        warn_line(
+            f"note: configs of single brokers are not shown ({names}): choose the queried one with --node"
+        )
     warn_line("note: configs in the brokers' files, which kafka-topics also shows, are in no log")
     return describe_topics(at.image, args.node)
 
