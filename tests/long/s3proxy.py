@@ -44,10 +44,14 @@ class S3Server:
         }
         properties = folder / "s3proxy.conf"
         properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-        with self._log.open("wb") as out:
-            command = ["java", "-Xmx512m", "-jar", str(jar), "--properties", str(properties)]
-            self._process = subprocess.Popen(command, stdout=out, stderr=out)
+        self._command = ["java", "-Xmx512m", "-jar", str(jar), "--properties", str(properties)]
         self.environment = environment(self.port)
+        self.start()
+
+    def start(self) -> None:
+        """Also again, at the same port, after it has ended."""
+        with self._log.open("ab") as out:
+            self._process = subprocess.Popen(self._command, stdout=out, stderr=out)
 
     def await_answer(self) -> None:
         give_up = time.monotonic() + GIVE_UP_SECONDS

@@ -54,6 +54,8 @@ os._exit(9)
 """
 # How long the proxy holds back a commit.
 LATE_SECONDS = 8.0
+# How long a server that is restarted is away.
+DOWN_SECONDS = 3.0
 KILLS = int(os.environ.get("KRAFTLAKE_KILLS", "10"))
 
 
@@ -214,6 +216,46 @@ def test_the_server_goes_in_the_middle_of_a_run(
         assert damaged_tables(LAKE, open_files=True) == {}
         assert run(tmp_path / "local", tmp_path / "here", captures).ended() == 0
         assert tables(LAKE) == tables(tmp_path / "here")
+
+
+@pytest.mark.parametrize(
+    "words", [("maintain",), ("forget", "--cluster", CLUSTER)], ids=lambda words: words[0]
+)
+def test_the_server_is_restarted(
+    words: tuple[str, ...],
+    s3proxy_jar: Path,
+    golden: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A verb ends well, or asks to be run again; its lake is then that of the verb on this machine."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    for number, some in enumerate(("uncommitted-truncation/before", "uncommitted-truncation", "v4.4.0-mini")):
+        assert run(tmp_path / f"loaded-{number}", here, [golden / some]).ended() == 0
+    shutil.copytree(here, there)
+    kraftlake(tmp_path / "done", *words, "--lake", there)
+    made = commits(there) - commits(here)
+    with started(s3proxy_jar, tmp_path / "s3") as server:
+        use(server.environment, monkeypatch)
+        for at in (1, made // 3, 2 * made // 3, made - 1):
+            lake = StoreUrl("bucket", f"lake-{at}")
+            fs.copy_files(str(here), f"{lake.bucket}/{lake.key}", destination_filesystem=arrow_files())
+            verb = Started(tmp_path / f"{at}", *words, "--lake", str(lake))
+            stored = server.data / lake.bucket / lake.key
+            while commits(stored) < commits(here) + at and verb.is_running():
+                time.sleep(0.01)
+            server.end()
+            time.sleep(DOWN_SECONDS)
+            server.start()
+            code, said = verb.ended(), verb.err.read_text()
+            print(f"restarted at commit {at} of {made}: ended with {code}", flush=True)
+            assert code in (0, 75), said
+            assert not any(word in said for word in ("<", "Traceback", "\x1b"))
+            server.await_answer()
+            if code == 75:
+                kraftlake(tmp_path / f"again-{at}", *words, "--lake", lake, "--wait", "600")
+            assert tables(lake) == tables(there)
+            assert damaged_tables(lake, open_files=True) == {}
 
 
 @pytest.mark.parametrize("fault", ["lost", "lost by reset", "failed", "reset", "refused", "slow", "late"])
