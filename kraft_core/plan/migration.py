@@ -53,7 +53,7 @@ def plan_migration(metadata: CapturedMetadata) -> Answer:
         missing = metadata.gaps or ("no captured log of the leader can be replayed",)
         return Answer(QUESTION, "not_known", missing[0], missing=missing)
     state = migration_of(metadata.image)
-    made = _answer(state)
+    made = answer_in(state)
     open_questions = list(metadata.gaps)
     if metadata.committed is None:
         open_questions.append("the captures do not prove this metadata committed")
@@ -67,7 +67,8 @@ def plan_migration(metadata: CapturedMetadata) -> Answer:
     )
 
 
-def _answer(found: MigrationState) -> Answer:
+def answer_in(found: MigrationState) -> Answer:
+    """The verdict in a state that is known and committed."""
     evidence = tuple(_evidence(found))
     risks = tuple(_risks(found))
     if found.state == _NONE and not found.migrating:
