@@ -19,6 +19,7 @@ from jobs.arguments import (
     node_id,
     now_of,
 )
+from jobs.plan_broker_start import add_broker_dirs
 from jobs.plan_captures import captured_quorum
 from jobs.plan_format import add_format_arguments
 from jobs.plan_format import run as run_format
@@ -55,6 +56,7 @@ EXAMPLES = """examples:
   kraftlake plan release 4.4 --lake /data/lake
   kraftlake plan restart-broker 2 --captures /backup/controllers
   kraftlake plan remove-broker 2 --lake /data/lake
+  kraftlake plan start-broker 2 --broker-dirs /data/kafka-1 /data/kafka-2 --captures /backup/controllers
   kraftlake plan finish-migration --captures /backup/controllers
   kraftlake plan load 4.4.0 --captures /backup/controllers
   kraftlake plan topic create orders --partitions 6 --replication-factor 3 --captures /backup/controllers
@@ -75,6 +77,7 @@ exit codes: 0 safe, 1 safe as of, risky, unsafe, refused or not known; 2 wrong u
 QUESTIONS: dict[str, tuple[str, str, str]] = {
     "upgrade": ("jobs.plan_upgrade", "FEATURE LEVEL", "finalize a level of a feature, or downgrade to it"),
     "release": ("jobs.plan_upgrade", "RELEASE", "finalize every feature of a release"),
+    "start-broker": ("jobs.plan_broker_start", "ID", "start a broker with what lies in its log directories"),
     "restart-broker": ("jobs.plan_broker", "ID", "stop a broker and start it again"),
     "remove-broker": ("jobs.plan_broker", "ID", "stop a broker for good and unregister it"),
     "topic": (
@@ -144,6 +147,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="update: a listener of the voter; repeat it for every listener",
     )
     add_options(parser)
+    add_broker_dirs(parser)
     add_format_arguments(parser)
 
 

@@ -43,13 +43,17 @@ class BrokerDirError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class HeldPartition:
-    """A partition's directory. leader_epoch: the last under which a message was written, -1 for none."""
+    """A partition's directory. leader_epoch: the last under which a message was written, -1 for none.
+
+    is_future: it is a copy that is to replace the one in another log directory (-future).
+    """
 
     broker_id: int
     topic_id: str
     topic_name: str
     partition_id: int
     leader_epoch: int
+    is_future: bool = False
 
     @property
     def name(self) -> str:
@@ -93,7 +97,7 @@ def _held(log_dir: Path, broker_id: int) -> Iterator[HeldPartition]:
         checkpoint = folder / "leader-epoch-checkpoint"
         epochs = _read(checkpoint, read_leader_epoch_checkpoint) if checkpoint.exists() else ()
         leader_epoch = max((epoch for epoch, _ in epochs), default=-1)
-        yield HeldPartition(broker_id, topic_id, match[1], int(match[2]), leader_epoch)
+        yield HeldPartition(broker_id, topic_id, match[1], int(match[2]), leader_epoch, match[4] == "future")
 
 
 def _read(path: Path, reader: Callable[[str], Content]) -> Content:

@@ -1,0 +1,215 @@
+"""plan start-broker: what becomes of the partitions in a broker's log directories when it starts with them.
+
+A broker loads each partition's directory with the topic id in its partition.metadata. Where the metadata does
+not assign that partition of that topic id to the broker, Kafka renames the directory to -stray and serves it
+no more.
+Source: LogManager.loadLog, LogManager.isStrayReplica and BrokerMetadataPublisher of release 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kraft_core.image.brokers import Broker
+from kraft_core.image.image import Image
+from kraft_core.image.partitions import Partition
+from kraft_core.image.tables import BROKERS, PARTITIONS, TOPICS
+from kraft_core.plan.answer import Answer
+from kraft_core.plan.captured_metadata import CapturedMetadata
+from kraft_core.plan.captured_quorum import CapturedQuorum
+from kraft_core.plan.risks import Risk
+from kraft_core.plan.steps import CAPTURE_MORE, PlanStep
+from kraft_core.restore.broker_dirs import BrokerLogDir, BrokersEvidence, HeldPartition
+from kraft_core.wording import count, first_named
+
+_MOST_NAMED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStart:
+    """The metadata, and the broker's log directories by their paths. unread: why others cannot be read."""
+
+    metadata: CapturedMetadata
+    log_dirs: Mapping[str, BrokerLogDir]
+    unread: tuple[str, ...] = ()
+
+    @property
+    def quorum(self) -> CapturedQuorum:
+        return self.metadata.quorum
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """twice: Kafka's message where one partition is in two directories. missing: what is not known."""
+
+    risks: tuple[Risk, ...]
+    twice: str | None
+    missing: tuple[str, ...]
+
+
+def plan_start(start: BrokerStart, broker_id: int) -> Answer:
+    """The verdict. log_dirs of other brokers are not known of this one."""
+    metadata = start.metadata
+    question = f"start broker {broker_id} with {', '.join(start.log_dirs) or 'no log directory'}"
+    if metadata.image is None:
+        missing = metadata.gaps or ("no captured log of the leader can be replayed",)
+        return Answer(question, "not_known", missing[0], missing=missing)
+    judged = _judge(start, broker_id, metadata.image)
+    made = _answer(start, question, judged)
+    questions = [*metadata.gaps, *judged.missing]
+    if metadata.committed is None:
+        questions.append("nothing that was captured proves this metadata committed")
+    elif _judge(start, broker_id, metadata.committed) != judged:
+        questions.append("it depends on records at the log's end that are not proven committed")
+    if not questions:
+        return made
+    reason = f"{questions[0]}; if the rest is as the captures show: {made.verdict}, {made.reason}"
+    return replace(made, verdict="not_known", reason=reason, missing=tuple(questions), steps=(CAPTURE_MORE,))
+
+
+def _judge(start: BrokerStart, broker_id: int, image: Image) -> _Judged:
+    own = {path: log_dir for path, log_dir in start.log_dirs.items() if log_dir.broker_id == broker_id}
+    others = [path for path in start.log_dirs if path not in own]
+    missing = [*start.unread, *(f"{path} is of broker {start.log_dirs[path].broker_id}" for path in others)]
+    broker: Broker | None = image.tables.get(BROKERS, (broker_id,))
+    if broker is None:
+        missing.append(f"broker {broker_id} is not registered at the end of the log")
+        return _Judged((), None, tuple(missing))
+    given = {log_dir.directory_id for log_dir in own.values()}
+    missing += [f"its log directory {each} was not given" for each in broker.log_dirs if each not in given]
+    risks = [*_stray(own, broker_id, image), *_misplaced(own, broker, image), *_lacking(own, image)]
+    return _Judged(tuple(risks), next(duplicates(own, broker_id, image), None), tuple(missing))
+
+
+def _answer(start: BrokerStart, question: str, judged: _Judged) -> Answer:
+    held = sum(len(log_dir.held) for log_dir in start.log_dirs.values())
+    evidence = (
+        f"{count(held, 'partition')} in {count(len(start.log_dirs), 'log directory', 'log directories')}",
+    )
+    if judged.twice is not None:
+        reason = f"the broker ends at its start: java.lang.IllegalStateException: {judged.twice}"
+        step = PlanStep("delete one of the two directories, of the disk that failed last; keep a copy")
+        return Answer(
+            question, "refused", reason, evidence, risks=judged.risks, steps=(step,), error_text=judged.twice
+        )
+    if judged.risks:
+        steps = tuple(_steps(judged.risks))
+        return Answer(question, "risky", judged.risks[0].sentence, evidence, risks=judged.risks, steps=steps)
+    return Answer(
+        question, "safe", "each directory is of a replica that the metadata assigns to it", evidence
+    )
+
+
+def is_stray(each: HeldPartition, broker_id: int, image: Image) -> bool:
+    """Whether Kafka renames the directory: the metadata does not assign that partition to the broker."""
+    assigned: Partition | None = image.tables.get(PARTITIONS, each.key)
+    return assigned is None or broker_id not in assigned.replicas
+
+
+def _stray(own: Mapping[str, BrokerLogDir], broker_id: int, image: Image) -> Iterator[Risk]:
+    """Directories that Kafka renames to -stray, by the reason."""
+    ids = {topic.name: key[0] for key, topic in image.tables.items(TOPICS)}
+    stray = [each for log_dir in own.values() for each in log_dir.held if is_stray(each, broker_id, image)]
+    moved = [each for each in stray if image.tables.get(TOPICS, (each.topic_id,)) is not None]
+    unknown = [each for each in stray if each not in moved]
+    recreated = [each for each in unknown if each.topic_name in ids]
+    gone = [each for each in unknown if each not in recreated]
+    if recreated:
+        words = [f"{each.name} of topic id {each.topic_id}, now {ids[each.topic_name]}" for each in recreated]
+        yield Risk("other_topic_id", f"the topic has another id; Kafka makes them stray: {_named(words)}")
+    if gone:
+        words = [f"{each.name} of topic id {each.topic_id}" for each in gone]
+        yield Risk(
+            "unknown_topic", f"the metadata has no such topic; Kafka makes them stray: {_named(words)}"
+        )
+    if moved:
+        words = [each.name for each in moved]
+        yield Risk(
+            "stray_replica", f"broker {broker_id} is no replica; Kafka makes them stray: {_named(words)}"
+        )
+
+
+def _misplaced(own: Mapping[str, BrokerLogDir], broker: Broker, image: Image) -> Iterator[Risk]:
+    """Directories that the broker has not registered, or to which another replica is assigned."""
+    for path, log_dir in own.items():
+        if log_dir.directory_id not in broker.log_dirs:
+            yield Risk(
+                "unregistered_directory",
+                f"{path} has directory id {log_dir.directory_id}, which broker {broker.broker_id} has not "
+                "registered",
+            )
+    elsewhere = [
+        f"{each.name} in {path}"
+        for path, log_dir in own.items()
+        for each in log_dir.held
+        if not each.is_future and _directory_of(each, broker, image) not in (None, log_dir.directory_id)
+    ]
+    if elsewhere:
+        yield Risk(
+            "other_directory",
+            f"the metadata has these replicas in another log directory of the broker: {_named(elsewhere)}",
+        )
+
+
+def _directory_of(each: HeldPartition, broker: Broker, image: Image) -> str | None:
+    """The registered directory of the broker to which the replica is assigned; None for none."""
+    assigned: Partition | None = image.tables.get(PARTITIONS, each.key)
+    if assigned is None or broker.broker_id not in assigned.replicas:
+        return None
+    nth = assigned.replicas.index(broker.broker_id)
+    directory = assigned.directories[nth] if nth < len(assigned.directories) else None
+    return directory if directory in broker.log_dirs else None
+
+
+def _lacking(own: Mapping[str, BrokerLogDir], image: Image) -> Iterator[Risk]:
+    """Replicas that a given directory should hold: the broker begins them anew."""
+    lacking = BrokersEvidence.of(own.values(), ()).lacking(image)
+    names = [image.tables.get(PARTITIONS, key) for _, key in sorted(lacking)]
+    words = [f"{each.topic_name}-{each.partition_id}" for each in names if each is not None]
+    if words:
+        yield Risk("lacking_replica", f"the broker begins these replicas without messages: {_named(words)}")
+
+
+def duplicates(own: Mapping[str, BrokerLogDir], broker_id: int, image: Image) -> Iterator[str]:
+    """Kafka's message for each partition, and each future copy, that two directories hold; no stray ones.
+
+    The broker ends at the first that it meets.
+    """
+    seen: dict[tuple[str, int, bool], str] = {}
+    for path, log_dir in own.items():
+        for each in log_dir.held:
+            if is_stray(each, broker_id, image):
+                continue
+            here = f"{path.rstrip('/')}/{each.name}"
+            first = seen.setdefault((each.topic_name, each.partition_id, each.is_future), here)
+            if first != here:
+                yield _twice_words(each, here, first)
+
+
+def _twice_words(each: HeldPartition, here: str, first: str) -> str:
+    if each.is_future:
+        return f"Duplicate log directories found: {here}, {first}"
+    return (
+        f"Duplicate log directories for {each.name} are found in both {here} and {first}. It is likely "
+        "because log directory failure happened while broker was replacing current replica with future "
+        "replica. Recover broker from this failure by manually deleting one of the two directories for this "
+        "partition. It is recommended to delete the partition in the log directory that is known to have "
+        "failed recently."
+    )
+
+
+def _steps(risks: Sequence[Risk]) -> Iterator[PlanStep]:
+    names = {risk.name for risk in risks}
+    if names & {"other_topic_id", "unknown_topic", "stray_replica"}:
+        yield PlanStep("copy what becomes stray to another place, if its messages are needed")
+    if "unregistered_directory" in names:
+        yield PlanStep(
+            "check that the directory is this broker's, and the captures newer than its last start"
+        )
+    if "lacking_replica" in names:
+        yield PlanStep("find the missing directories first: another replica must hold their messages")
+
+
+def _named(words: Sequence[str]) -> str:
+    return first_named(list(words), _MOST_NAMED)

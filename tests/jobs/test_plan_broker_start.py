@@ -1,0 +1,57 @@
+"""kraftlake plan start-broker as a user calls it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.cli import main
+from kraft_core.image.tables import BROKERS
+from tests.kraft_core.plan.captured import metadata
+
+NOW = "2026-11-21T09:15:25Z"
+
+
+def asked(captures: Path, broker_id: int, *dirs: Path) -> list[str]:
+    words = [
+        "plan",
+        "start-broker",
+        str(broker_id),
+        "--captures",
+        str(captures),
+        "--now",
+        NOW,
+        "--format",
+        "json",
+    ]
+    return [*words, *(["--broker-dirs", *map(str, dirs)] if dirs else [])]
+
+
+def test_a_topic_that_is_gone(golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known = metadata("uncommitted-truncation/before")
+    assert known.image is not None
+    (broker_id,), broker = next(known.image.tables.items(BROKERS))
+    dirs = [tmp_path / directory_id for directory_id in broker.log_dirs]
+    for path in dirs:
+        path.mkdir()
+        text = f"version=1\nnode.id={broker_id}\ncluster.id={known.quorum.cluster_id}\n"
+        (path / "meta.properties").write_text(f"{text}directory.id={path.name}\n")
+    (dirs[0] / "gone-0").mkdir()
+    stated = dirs[0] / "gone-0/partition.metadata"
+    stated.write_text(f"version: 0\ntopic_id: {'g' * 21}A")
+    captures = golden / "uncommitted-truncation/before"
+    assert main(asked(captures, broker_id, *dirs)) == 1
+    made: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert made["verdict"] == "risky"
+    assert {risk["name"] for risk in made["risks"]} == {"unknown_topic", "lacking_replica"}
+    assert "gone-0 of topic id" in made["reason"]
+    stated.unlink()
+    assert main(asked(captures, broker_id, *dirs)) == 1
+    assert json.loads(capsys.readouterr().out)["verdict"] == "not_known"
+
+
+def test_wrong_usage(golden: Path) -> None:
+    assert main(asked(golden / "uncommitted-truncation/before", 11)) == 2

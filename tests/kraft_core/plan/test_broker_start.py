@@ -1,0 +1,176 @@
+"""What becomes of the partitions in a broker's log directories, by the metadata of a captured quorum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kraft_core.image.change import Change
+from kraft_core.image.image import Image
+from kraft_core.image.partitions import Partition
+from kraft_core.image.tables import BROKERS, PARTITIONS, TOPICS
+from kraft_core.image.topics import Topic
+from kraft_core.plan.answer import Answer
+from kraft_core.plan.broker_start import BrokerStart, plan_start
+from kraft_core.plan.captured_metadata import CapturedMetadata
+from kraft_core.restore.broker_dirs import BrokerDirError, broker_log_dir
+from tests.kraft_core.plan.captured import metadata
+from tests.kraft_core.plan.test_migration import broker
+
+ORDERS, CLICKS, GONE = (letter * 21 + "A" for letter in "ocg")
+A, B = "a" * 21 + "A", "b" * 21 + "A"
+
+
+def partition(topic_id: str, name: str, partition_id: int, replicas: tuple[int, ...]) -> Change:
+    directories = tuple(A if each == 7 else B for each in replicas)
+    made = Partition(
+        topic_id, name, partition_id, replicas, directories, replicas, (), (), (), (), 7, 0, 1, 1
+    )
+    return Change(PARTITIONS, (topic_id, partition_id), made)
+
+
+def changes() -> Iterator[Change]:
+    """orders-0 and orders-1 on broker 7, which has two log directories; clicks-0 on broker 8."""
+    for node_id, log_dirs in ((7, (A, B)), (8, ())):
+        change = broker(node_id, migrating=False)
+        yield Change(BROKERS, change.key, replace(change.value, log_dirs=log_dirs))
+    for topic_id, name in ((ORDERS, "orders"), (CLICKS, "clicks")):
+        yield Change(TOPICS, (topic_id,), Topic(topic_id, name))
+    yield partition(ORDERS, "orders", 0, (7, 8))
+    yield partition(ORDERS, "orders", 1, (7,))
+    yield partition(CLICKS, "clicks", 0, (8,))
+
+
+@pytest.fixture
+def known() -> CapturedMetadata:
+    found = metadata("disk-failure/before-wipe")
+    for image in (found.image, found.committed):
+        assert image is not None
+        for kind in (BROKERS, PARTITIONS, TOPICS):
+            for key in [key for key, _ in image.tables.items(kind)]:
+                image.tables.put(Change(kind, key, None))
+        for change in changes():
+            image.tables.put(change)
+    return found
+
+
+@pytest.fixture
+def dirs(tmp_path: Path, known: CapturedMetadata) -> tuple[Path, Path]:
+    """The two log directories, with orders-0 and orders-1 in the first."""
+    first, second = tmp_path / "a", tmp_path / "b"
+    for folder, directory in ((first, A), (second, B)):
+        folder.mkdir()
+        text = f"version=1\nnode.id=7\ncluster.id={known.quorum.cluster_id}\ndirectory.id={directory}\n"
+        (folder / "meta.properties").write_text(text)
+    hold(first, "orders-0", ORDERS)
+    hold(first, "orders-1", ORDERS)
+    return first, second
+
+
+def hold(folder: Path, name: str, topic_id: str) -> None:
+    (folder / name).mkdir()
+    (folder / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")
+
+
+def asked(known: CapturedMetadata, *paths: Path, broker_id: int = 7, unread: tuple[str, ...] = ()) -> Answer:
+    cluster_id = known.quorum.cluster_id
+    log_dirs = {str(path): broker_log_dir(path, cluster_id) for path in paths}
+    return plan_start(BrokerStart(known, log_dirs, unread), broker_id)
+
+
+def names(answer: Answer) -> list[str]:
+    return [risk.name for risk in answer.risks]
+
+
+def test_assigned_replicas_are_safe(known: CapturedMetadata, dirs: tuple[Path, Path]) -> None:
+    answer = asked(known, *dirs)
+    assert (answer.verdict, answer.evidence) == ("safe", ("2 partitions in 2 log directories",))
+
+
+@pytest.mark.parametrize(
+    ("name", "topic_id", "risk"),
+    [
+        ("clicks-0", CLICKS, "stray_replica"),
+        ("orders-9", ORDERS, "stray_replica"),
+        ("orders-2", GONE, "other_topic_id"),
+        ("gone-0", GONE, "unknown_topic"),
+    ],
+)
+def test_what_becomes_stray(
+    known: CapturedMetadata, dirs: tuple[Path, Path], name: str, topic_id: str, risk: str
+) -> None:
+    hold(dirs[1], name, topic_id)
+    answer = asked(known, *dirs)
+    assert (answer.verdict, names(answer)) == ("risky", [risk])
+    assert name in answer.reason
+    assert answer.steps[0].what.startswith("copy what becomes stray")
+
+
+def test_what_is_stray_or_deleted_already_is_passed_over(
+    known: CapturedMetadata, dirs: tuple[Path, Path]
+) -> None:
+    for suffix in ("stray", "delete"):
+        hold(dirs[0], f"gone-0.{'0' * 32}-{suffix}", GONE)
+    assert asked(known, *dirs).verdict == "safe"
+
+
+def test_one_partition_in_two_directories(known: CapturedMetadata, dirs: tuple[Path, Path]) -> None:
+    hold(dirs[1], "orders-0", ORDERS)
+    answer = asked(known, *dirs)
+    assert answer.verdict == "refused"
+    assert answer.error_text is not None
+    assert answer.error_text.startswith(
+        f"Duplicate log directories for orders-0 are found in both {dirs[1]}/orders-0 and {dirs[0]}/orders-0."
+    )
+    (dirs[1] / "orders-0").rename(dirs[1] / f"orders-0.{'0' * 32}-future")
+    assert asked(known, *dirs).verdict == "safe"
+
+
+def test_a_lost_directory_of_a_partition(known: CapturedMetadata, dirs: tuple[Path, Path]) -> None:
+    (dirs[0] / "orders-1").rename(dirs[1] / "orders-1")
+    answer = asked(known, *dirs)
+    assert names(answer) == ["other_directory"]
+    (dirs[1] / "orders-1/partition.metadata").unlink()
+    (dirs[1] / "orders-1").rmdir()
+    assert names(asked(known, *dirs)) == ["lacking_replica"]
+
+
+def test_a_directory_that_is_not_registered(known: CapturedMetadata, dirs: tuple[Path, Path]) -> None:
+    meta = dirs[1] / "meta.properties"
+    meta.write_text(meta.read_text().replace(B, "n" * 21 + "A"))
+    answer = asked(known, *dirs)
+    assert names(answer) == ["unregistered_directory"]
+    assert answer.missing == (f"its log directory {B} was not given",)
+
+
+def test_each_piece_of_evidence_is_needed(known: CapturedMetadata, dirs: tuple[Path, Path]) -> None:
+    assert asked(known, *dirs).verdict == "safe"
+    for answer in (
+        asked(known, dirs[0]),
+        asked(known, *dirs, unread=("x",)),
+        asked(known, *dirs, broker_id=8),
+        asked(known, *dirs, broker_id=9),
+        asked(replace(known, committed=None), *dirs),
+        asked(replace(known, image=None), *dirs),
+        asked(replace(known, gap="a record is missing"), *dirs),
+    ):
+        assert answer.verdict == "not_known", answer
+        assert answer.missing
+
+
+def test_what_is_not_committed_is_not_known(known: CapturedMetadata, dirs: tuple[Path, Path]) -> None:
+    image: Image | None = known.committed
+    assert image is not None
+    image.tables.put(partition(ORDERS, "orders", 1, (8,)))
+    answer = asked(known, *dirs)
+    assert answer.verdict == "not_known"
+    assert "not proven committed" in answer.reason
+
+
+def test_a_partition_without_metadata_is_unreadable(known: CapturedMetadata, dirs: tuple[Path, Path]) -> None:
+    (dirs[0] / "orders-0/partition.metadata").unlink()
+    with pytest.raises(BrokerDirError, match=r"partition\.metadata cannot be read"):
+        asked(known, *dirs)
