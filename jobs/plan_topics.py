@@ -233,12 +233,16 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
 
 
 def _properties(path: Path) -> dict[str, str]:
-    from kraft_core.topic_control.controller_file import properties_of
+    from kraft_core.topic_control.controller_file import properties_of, wrong_number
 
     try:
-        return properties_of(path.read_text().splitlines())
+        properties = properties_of(path.read_text().splitlines())
     except (OSError, UnicodeDecodeError) as error:
         raise Failure(f"{path} cannot be read: {error}") from None
+    wrong = wrong_number(properties)
+    if wrong is not None:
+        raise Failure(f"{wrong} of {path} is no number: {properties[wrong]!r}")
+    return properties
 
 
 def answer_of(asked: TopicQuestion, metadata: CapturedMetadata) -> Answer:

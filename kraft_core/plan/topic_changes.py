@@ -33,8 +33,9 @@ def after_changes(controller: ActiveController, results: Sequence[TopicResult]) 
     found: list[PartitionAfter] = []
     for record in (record for result in results for record in result.records):
         value: dict[str, Any] = {"leader": NO_LEADER_CHANGE, **record.value}
-        before = controller.partitions(value["topicId"])[value["partitionId"]]
+        before = controller.partition(value["topicId"], value["partitionId"])
         (made,) = change(controller.image.tables, value)
+        assert isinstance(before, Partition)
         assert isinstance(made.value, Partition)
         found.append(PartitionAfter(before, made.value))
     return found

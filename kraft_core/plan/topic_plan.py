@@ -30,6 +30,9 @@ from kraft_core.topic_control.controller_file import ALTER_POLICY, ControllerFil
 from kraft_core.topic_control.java import JavaRandom
 from kraft_core.topic_control.requests import RequestRefusedError, TopicResult
 
+_BATCH_BYTES = 8 << 20
+# At most: a record's frame and fields without lists, and what a replica takes in replicas, ISR, directories.
+_RECORD_BYTES, _REPLICA_BYTES = 300, 32
 QUOTA = "controller_mutation_rate"
 _NOTHING_WRITTEN = frozenset({ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED})
 
@@ -184,7 +187,13 @@ def _answer(metadata: CapturedMetadata, asked: TopicQuestion, outcome: _Outcome)
     stuck, unsure = _commits(metadata) if writes else ((), ())
     risks = (*outcome.risks, *stuck)
     assumed = [name for each in results for name in each.assumed]
-    missing = (*_in_files(assumed), *outcome.missing, *_throttled(controller, change), *unsure)
+    missing = (
+        *_in_files(assumed),
+        *outcome.missing,
+        *_too_large(results),
+        *_throttled(controller, change),
+        *unsure,
+    )
     return Answer(
         change.words,
         "risky" if risks else "safe",
@@ -235,6 +244,15 @@ def _throttled(controller: ActiveController, change: TopicChange) -> Iterator[st
     quotas = [quota for _, quota in controller.image.tables.items(CLIENT_QUOTAS) if quota.key == QUOTA]
     if quotas and change.is_limited:
         yield f"{QUOTA} is limited for some users: whether it leaves room is in no log"
+
+
+def _too_large(results: Sequence[TopicResult]) -> Iterator[str]:
+    """Kafka writes the records of a request as one batch of at most 8 MiB."""
+    values = [record.value for each in results for record in each.records]
+    lists = sum(_REPLICA_BYTES * len(value.get("replicas") or ()) for value in values)
+    texts = sum(len((value.get("value") or "").encode()) for value in values)
+    if _RECORD_BYTES * len(values) + lists + texts > _BATCH_BYTES:
+        yield "whether the records fit into a batch of 8 MiB, which a leader writes at most"
 
 
 def _as_json(result: TopicResult) -> Mapping[str, Any]:

@@ -85,7 +85,7 @@ def _json(controller: ActiveController, moves: Sequence[PartitionMove]) -> str:
         replicas = move.replicas
         if replicas is None:
             topic_id = controller.topic_id(move.topic) or ""
-            held = controller.partitions(topic_id).get(move.partition_id)
+            held = controller.partition(topic_id, move.partition_id)
             replicas = held.replicas if held else ()
         entry = {"topic": move.topic, "partition": move.partition_id, "replicas": list(replicas)}
         partitions.append(entry)

@@ -44,7 +44,7 @@ def in_sync_at_first(controller: ActiveController, result: TopicResult, *, is_pl
             "replicas_down",
             f"partitions of {result.name} {may} with {in_sync} of {replicas} replicas in sync",
         )
-    least = _min_isr(controller, result)
+    least = _min_isr(controller, result, is_placed=is_placed)
     if least is None:
         return
     capped = min(least, replicas)
@@ -59,21 +59,28 @@ def in_sync_at_first(controller: ActiveController, result: TopicResult, *, is_pl
 def not_in_sync_at_first(
     controller: ActiveController, result: TopicResult, *, is_placed: bool
 ) -> Iterator[str]:
-    """Where a replica is down, min.insync.replicas decides whether acks=all works."""
+    """Where a replica is down, min ISR decides whether acks=all works; where all are, Kafka refuses."""
     replicas, in_sync = _fewest(controller, result, is_placed=is_placed)
-    if in_sync < replicas and _min_isr(controller, result) is None:
+    if in_sync < 1:
+        yield (
+            f"Kafka draws the placement, and refuses one of {result.name} in which all replicas of a "
+            "partition are shutting down"
+        )
+    elif in_sync < replicas and _min_isr(controller, result, is_placed=is_placed) is None:
         yield (
             f"min.insync.replicas of {result.name}: neither the topic nor the cluster has it as a dynamic "
             "config, and no log shows the brokers' files"
         )
 
 
-def _min_isr(controller: ActiveController, result: TopicResult) -> int | None:
-    """As the new topic has it, else as any leader knows it; None where only the brokers' files say it."""
+def _min_isr(controller: ActiveController, result: TopicResult, *, is_placed: bool) -> int | None:
+    """As the new topic has it, else as a broker that may lead knows it; None where only its file says it."""
     for record in result.records:
         if record.type == "CONFIG_RECORD" and record.value["name"] == MIN_ISR:
             return int(record.value["value"])
     leaders = {r.value["leader"] for r in result.records if r.type == "PARTITION_RECORD"}
+    if is_placed:
+        leaders = {b.broker_id for b in controller.usable_brokers() if controller.is_active(b.broker_id)}
     found = {min_isr(controller.image, result.name, leader) for leader in leaders}
     return None if None in found or not found else max(each for each in found if each is not None)
 
@@ -85,22 +92,24 @@ def _fewest(controller: ActiveController, result: TopicResult, *, is_placed: boo
     in_sync = min(len(each["isr"]) for each in partitions)
     if not is_placed:
         return replicas, in_sync
-    return replicas, min(in_sync, fewest_in_sync(controller, replicas))
+    return replicas, min(in_sync, fewest_in_sync(controller, replicas, len(partitions)))
 
 
-def fewest_in_sync(controller: ActiveController, replicas: int) -> int:
-    """The active replicas that any placement has at least.
+def fewest_in_sync(controller: ActiveController, replicas: int, partitions: int) -> int:
+    """The active replicas that any placement has at least; below 1 it may have none, which Kafka refuses.
 
-    A rack gives as many brokers as its share is, those that are not fenced first. Where a rack has fewer, the
-    others give more.
+    A rack gives as many brokers as its share is, those that are not fenced first; where a rack has fewer, the
+    others give more. After as many partitions as there are unfenced brokers Kafka shuffles, and may then pass
+    over the unfenced brokers of a rack that it did not use since it began.
     """
     usable = controller.usable_brokers()
     racks = {broker.rack for broker in usable}
     share = ceil(replicas / max(len(racks), 1))
-    sizes = Counter(broker.rack for broker in usable)
     up = Counter(broker.rack for broker in usable if not broker.fenced)
     stopping = sum(not b.fenced and not controller.is_active(b.broker_id) for b in usable)
     fenced = sum(broker.fenced for broker in usable)
-    if all(sizes[rack] >= share for rack in racks) and all(up[rack] >= share for rack in racks):
+    uses_every_rack = replicas >= len(racks)
+    if all(up[rack] >= share for rack in racks) and (uses_every_rack or partitions <= sum(up.values())):
         fenced = 0
-    return max(1, replicas - fenced - stopping)
+    # The first replica is not fenced.
+    return replicas - min(fenced, replicas - 1) - stopping

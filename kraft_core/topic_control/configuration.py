@@ -12,7 +12,7 @@ from kraft_core.topic_control.config_types import TOPIC_CONFIGS, ConfigRefusedEr
 from kraft_core.topic_control.controller import ActiveController
 from kraft_core.topic_control.creation import LONGEST_VALUE, TOO_LONG, clear_elr, config_record
 from kraft_core.topic_control.java import split, utf16_length
-from kraft_core.topic_control.requests import TopicRefusedError, TopicResult
+from kraft_core.topic_control.requests import TopicRefusedError, TopicResult, within_limit
 from kraft_core.topic_control.topic_configs import check, in_java_order
 from kraft_core.topic_control.topic_names import invalid_name
 
@@ -37,7 +37,7 @@ class TopicConfigChanges:
 def alter_configs(controller: ActiveController, topics: Sequence[TopicConfigChanges]) -> list[TopicResult]:
     """The answer about each topic of a request, in its order; no topic is named twice.
 
-    Kafka writes the records that clear ELRs after all others.
+    Raises RequestRefusedError. Kafka writes the records that clear ELRs after all others.
     """
     results: list[TopicResult] = []
     for topic in topics:
@@ -50,6 +50,7 @@ def alter_configs(controller: ActiveController, topics: Sequence[TopicConfigChan
         except TopicRefusedError as refused:
             result = TopicResult(topic.name, refused.error, refused.text, assumed=controller.file.taken())
         results.append(result)
+    within_limit(sum(len(each.records) for each in results))
     return results
 
 

@@ -71,6 +71,9 @@ class ActiveController:
     def topic_id(self, name: str) -> str | None:
         return self.image.tables.topic_ids.get(name)
 
+    def partition(self, topic_id: str, partition_id: int) -> Partition | None:
+        return self.image.tables.get(PARTITIONS, (topic_id, partition_id))
+
     def partitions(self, topic_id: str) -> dict[int, Partition]:
         return dict(self.image.tables.group(PARTITIONS, topic_id))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 CREATE_POLICY = "create.topic.policy.class.name"
@@ -89,6 +90,15 @@ class ControllerFile:
         found = tuple(self.assumed)
         self.assumed.clear()
         return found
+
+
+def wrong_number(properties: Mapping[str, str]) -> str | None:
+    """A property whose value is not the number that Kafka reads there."""
+    numbers = [name for name, default in _DEFAULTS.items() if default.lstrip("-").isdecimal()]
+    for name in (*numbers, *(name for name, _ in _RETENTION)):
+        if re.fullmatch(r"-?\d+", properties.get(name, "0")) is None:
+            return name
+    return None
 
 
 def properties_of(lines: Iterable[str]) -> dict[str, str]:

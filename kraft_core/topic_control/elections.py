@@ -9,7 +9,7 @@ from kraft_core.image.tables import PARTITIONS
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.topic_control.controller import ActiveController
 from kraft_core.topic_control.partition_change import ElectionType, Target, change_record
-from kraft_core.topic_control.requests import TopicResult
+from kraft_core.topic_control.requests import TopicResult, within_limit
 
 _TEXTS = {
     ErrorCode.ELECTION_NOT_NEEDED: "Leader election not needed for topic partition.",
@@ -21,20 +21,21 @@ _TEXTS = {
 def elect_leaders(
     controller: ActiveController, election: ElectionType, partitions: Mapping[str, Sequence[int]] | None
 ) -> list[TopicResult]:
-    """The answer about each partition (TOPIC-N) of a request. election: PREFERRED or UNCLEAN.
+    """The answer about each partition (TOPIC-N) of a request. Raises RequestRefusedError.
 
-    partitions: by topic; None for all, of which Kafka leaves out those that need no election.
+    election: PREFERRED or UNCLEAN. partitions: by topic; None for all, of which Kafka leaves out those that
+    need no election.
     """
     if partitions is not None:
-        return [
-            elect_leader(controller, election, topic, partition_id)
-            for topic, ids in partitions.items()
-            for partition_id in ids
-        ]
-    found: list[Partition] = [each for _, each in controller.image.tables.items(PARTITIONS)]
-    found.sort(key=lambda each: (each.topic_name, each.partition_id))
-    every = [elect_leader(controller, election, each.topic_name, each.partition_id) for each in found]
-    return [each for each in every if each.error is not ErrorCode.ELECTION_NOT_NEEDED]
+        asked = [(topic, partition_id) for topic, ids in partitions.items() for partition_id in ids]
+    else:
+        found: list[Partition] = [each for _, each in controller.image.tables.items(PARTITIONS)]
+        asked = sorted((each.topic_name, each.partition_id) for each in found)
+    results = [elect_leader(controller, election, *each) for each in asked]
+    within_limit(sum(len(each.records) for each in results))
+    if partitions is None:
+        return [each for each in results if each.error is not ErrorCode.ELECTION_NOT_NEEDED]
+    return results
 
 
 def elect_leader(
@@ -45,7 +46,7 @@ def elect_leader(
     topic_id = controller.topic_id(topic)
     if topic_id is None:
         return TopicResult(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {topic}")
-    partition = controller.partitions(topic_id).get(partition_id)
+    partition = controller.partition(topic_id, partition_id)
     if partition is None:
         return TopicResult(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}")
     if election is ElectionType.PREFERRED:

@@ -11,7 +11,7 @@ from kraft_core.protocol.errors import ErrorCode
 from kraft_core.topic_control.controller import ActiveController
 from kraft_core.topic_control.controller_file import UNCLEAN_ELECTION
 from kraft_core.topic_control.partition_change import ElectionType, Target, change_record
-from kraft_core.topic_control.requests import TopicRecord, TopicRefusedError, TopicResult
+from kraft_core.topic_control.requests import MOST_RECORDS, TopicRecord, TopicRefusedError, TopicResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,17 @@ def alter_reassignments(
 ) -> list[TopicResult]:
     """The answer about each partition (TOPIC-N) of a request, in its order."""
     results: list[TopicResult] = []
+    left = MOST_RECORDS
     for move in moves:
         name = f"{move.topic}-{move.partition_id}"
         controller.file.taken()
         try:
             record = _record(controller, move, may_change_factor=may_change_factor)
             records = () if record is None else (record,)
+            if len(records) > left:
+                # The controller takes a full list of records for an unknown fault of this partition.
+                raise TopicRefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+            left -= len(records)
             result = TopicResult(name, records=records, assumed=controller.file.taken())
         except TopicRefusedError as refused:
             result = TopicResult(name, refused.error, refused.text, assumed=controller.file.taken())
@@ -48,7 +53,7 @@ def _record(
     if topic_id is None:
         text = f"Unable to find a topic named {move.topic}."
         raise TopicRefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
-    partition = controller.partitions(topic_id).get(move.partition_id)
+    partition = controller.partition(topic_id, move.partition_id)
     if partition is None:
         text = f"Unable to find partition {move.topic}:{move.partition_id}."
         raise TopicRefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)

@@ -86,6 +86,13 @@ def test_wrong_words(words: list[str], said: str, capsys: pytest.CaptureFixture[
     assert said in capsys.readouterr().err
 
 
+def test_a_file_with_a_wrong_number(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "controller.properties"
+    file.write_text("num.partitions=many\n")
+    assert main(["plan", "topic", "create", "t", "--controller-config", str(file), *LOADED]) == 2
+    assert f"num.partitions of {file} is no number: 'many'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [

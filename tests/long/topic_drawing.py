@@ -281,7 +281,7 @@ def fine_value(rng: random.Random, name: str) -> str | None:
 
 def create(rng: random.Random) -> dict[str, Any]:
     asked = cluster(rng)
-    many = rng.random() < 0.05
+    many = rng.random() < 0.02
     topics: dict[str, dict[str, Any]] = {}
     for _ in range(rng.choice((1, 1, 1, 2, 3, 5))):
         made = creatable(rng, asked, many=many)
@@ -337,6 +337,11 @@ def replica_lists(
 
 def some_topics(rng: random.Random, asked: dict[str, Any]) -> list[dict[str, Any]]:
     """Existing topics, and now and then one that does not exist."""
+    if rng.random() < 0.001 and asked["topics"]:
+        # More than one request may change.
+        wide = asked["topics"][0]
+        wide["partitions"] = [wide["partitions"][0] | {"partitionId": nth} for nth in range(10_005)]
+        return [wide]
     chosen = rng.sample(asked["topics"], min(len(asked["topics"]), rng.choice((1, 1, 1, 2, 3))))
     if rng.random() < 0.1 or not chosen:
         name = rng.choice(("missing", *BAD_NAMES))
@@ -351,7 +356,7 @@ def add_partitions(rng: random.Random) -> dict[str, Any]:
     for each in some_topics(rng, asked):
         held = len(each["partitions"])
         count = held + rng.choice((-1, 0, 1, 1, 2, 3, 7))
-        if rng.random() < 0.03:
+        if rng.random() < 0.003:
             count = rng.choice((-5, 4000, 9_999, 10_001, 12_000))
         lists = None
         if rng.random() < 0.3 and each["partitions"]:

@@ -209,3 +209,11 @@ def test_a_dynamic_config_wins_over_the_file() -> None:
     topic = replace(ORDERS, configs=(*ORDERS.configs, ("min.compaction.lag.ms", "1000")))
     assert create(cluster(), topic).verdict == "safe"
     assert create(found, topic).verdict == "not_known"
+
+
+def test_a_request_too_large_for_one_batch() -> None:
+    configs = tuple((name, "9" * 30_000) for name in ("leader.replication.throttled.replicas",))
+    fine = (("leader.replication.throttled.replicas", "0:" + "1" * 30_000),)
+    topics = tuple(NewTopic(f"t{nth}", 1, 1, configs=fine) for nth in range(300))
+    assert "8 MiB" in create(cluster(), *topics).missing[0]
+    assert create(cluster(), replace(ORDERS, configs=configs)).verdict == "refused"
