@@ -17,7 +17,7 @@ MOST_EPOCHS = 240
 MOST_PROOFS = 240
 MOST_CAPTURES = 80
 MOST_STEPS = 240
-# So many findings of one cause are named beside the first.
+# At most this many findings of one cause are listed beside the first.
 MOST_ALIKE = 40
 # The rule that a LEADER_CHANGE names the voters in effect and was granted by a majority of them.
 ELECTION_RULE = 23

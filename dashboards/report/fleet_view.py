@@ -36,7 +36,7 @@ COLUMNS = (
 )
 # A shorter table needs no search field.
 SEARCHABLE = 8
-# What every one of so many clusters has is said once.
+# What at least this many clusters have in common is shown once.
 SEVERAL = 4
 
 

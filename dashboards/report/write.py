@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 # The most urgent clusters get a part of their own, up to this many; the size of the page may allow fewer.
 MOST_DETAILED = 60
-# So many of the others are read at a time.
+# How many of the others are read at a time.
 BATCH = 250
 
 

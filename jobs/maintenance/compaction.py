@@ -11,7 +11,7 @@ from transforms.lake.storage.location import Location, StoreUrl
 from transforms.lake.storage.table_folders import may_have_grown
 from transforms.lake.tables import RUNS, TABLES, Table
 
-# A table is compacted once more than so many of its files are smaller than that; in a store, each takes a
+# A table is compacted once more than this many of its files are smaller than that; in a store, each takes a
 # request to read it.
 SMALL_BYTES = 16 * 1024 * 1024
 MOST_SMALL_FILES, MOST_IN_STORE = 50, 12

@@ -12,7 +12,7 @@ from transforms.lake.storage.table_folders import spark_location
 
 
 def abort_uploads(spark: SparkSession, lake: StoreUrl, hours: float) -> int:
-    """Abort the uploads below a lake that were begun more than so many hours ago. Returns how many."""
+    """Abort the uploads below a lake that were begun more than this many hours ago. Returns how many."""
     session: Any = spark
     place = session._jvm.org.apache.hadoop.fs.Path(spark_location(lake))
     uploads = place.getFileSystem(session._jsc.hadoopConfiguration()).getWriteOperationHelper()

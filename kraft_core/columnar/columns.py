@@ -89,7 +89,7 @@ def append_text(node: int, row: int, source: int, size: int) -> None:
 
 @inlined
 def append_short(node: int, row: int, source: int, size: int) -> None:
-    """A text of at most REACH bytes, where so many can be read. There must be room."""
+    """A text of at most REACH bytes, if that many can be read. There must be room."""
     start = _extend(node, row, size)
     copy_short(get(node + VALUES) + start, source, size)
 

@@ -107,7 +107,7 @@ def batches_follow_each_other(view: ClusterView, capture: Capture) -> Iterator[B
 
 
 def _all_disordered(capture: Capture, faults: Sequence[LogOrderFault]) -> Breach:
-    """Many places as one breach; captures keep only so many of them."""
+    """Many places as one breach; captures keep only a limited number of them."""
     first = faults[0]
     kinds = Counter(fault.kind for fault in faults)
     counts = ", ".join(f"{kind}: {count}" for kind, count in sorted(kinds.items()))

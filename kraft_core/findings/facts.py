@@ -25,7 +25,7 @@ class BatchCopy:
     held_by: tuple[Holder, ...]
 
 
-# Of an epoch in which batches differ, the conflicts at so many base offsets are facts, the lowest.
+# Of an epoch in which batches differ, the conflicts at this many of the lowest base offsets are facts.
 MAX_CONFLICTS = 16
 
 

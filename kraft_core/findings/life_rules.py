@@ -11,7 +11,7 @@ from kraft_core.findings.finding import Breach, of_rule
 from kraft_core.wording import first_named
 
 MOST_NAMED = 10
-"""So many other lives are written out."""
+"""At most this many other lives are listed."""
 
 
 def one_life_per_cluster_id(view: ClusterView) -> Iterator[Breach]:

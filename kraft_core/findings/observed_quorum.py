@@ -23,7 +23,7 @@ from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.wording import first_named
 
 MOST_NAMED = 3
-"""So many outputs are written out."""
+"""At most this many outputs are listed."""
 
 NOTHING_BOUNDS_IT = -1
 """The offset of an observed set whose record may lie anywhere in the log."""

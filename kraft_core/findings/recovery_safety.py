@@ -22,7 +22,7 @@ from kraft_core.raft.voters import ReplicaKey, Voter
 from kraft_core.wording import first_named
 
 MOST_NAMED = 5
-"""So many reasons of one kind are written out."""
+"""At most this many reasons of one kind are listed."""
 
 # Rules about the files of one directory: they concern no other replica's log.
 _OF_ONE_DIRECTORY = frozenset({0, 10, 19, 21, 46})

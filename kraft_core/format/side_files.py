@@ -217,7 +217,7 @@ def _integer(text: str | None, what: str, bits: int = 32) -> int:
 
 
 def _within(number: int, what: str, bits: int) -> int:
-    """The number, if a signed one of so many bits can hold it, as Kafka's does."""
+    """The number, if a signed one of this many bits can hold it, as Kafka's does."""
     if not -(1 << bits - 1) <= number < 1 << bits - 1:
         raise InvalidSideFileError(f"{what} {number} does not fit in {bits} bits")
     return number

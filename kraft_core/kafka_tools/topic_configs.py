@@ -17,7 +17,7 @@ from kraft_core.image.image import Image
 from kraft_core.image.tables import CONFIGS
 from kraft_core.messages.configs import CONFIG_TYPES
 
-# The tool collects all configs of a topic, 33 to 37 by release, in a HashMap of so many buckets.
+# The tool collects all configs of a topic, 33 to 37 by release, in a HashMap of this many buckets.
 _BUCKETS = 64
 _COMMAS = re.compile(r"\s*,\s*")
 

@@ -27,7 +27,7 @@ def describe_topics(image: Image, broker_id: int | None = None) -> Iterator[str]
 
 
 def _buckets(count: int) -> int:
-    """Of a HashMap made for so many entries, once it holds them."""
+    """Of a HashMap made for this many entries, once it holds them."""
     buckets = 1
     while buckets < count:
         buckets *= 2

@@ -42,7 +42,7 @@ def after_changes(controller: ActiveController, results: Sequence[TopicResult]) 
 
 
 def change_words(changes: Sequence[PartitionAfter]) -> Iterator[str]:
-    """What becomes of each; at most so many."""
+    """What becomes of each; at most this many."""
     for each in changes[:MOST_SHOWN]:
         before, after = each.before, each.after
         name = f"{before.topic_name}-{before.partition_id}"

@@ -40,7 +40,7 @@ def result_words(result: TopicResult) -> Iterator[str]:
 
 
 def placement_words(result: TopicResult, most: int) -> Iterator[str]:
-    """Where each partition of a topic goes; at most so many."""
+    """Where each partition of a topic goes; at most this many."""
     placed = [record for record in result.records if record.type == "PARTITION_RECORD"]
     for record in placed[:most]:
         value = record.value

@@ -32,7 +32,7 @@ def _in_hash_set_order(keys: Iterable[ReplicaKey]) -> list[ReplicaKey]:
 
 
 def _table_size(count: int, least: int) -> int:
-    """A Java hash table made for so many entries: a power of two, doubled if it is over 3/4 full."""
+    """A Java hash table made for this many entries: a power of two, doubled if it is over 3/4 full."""
     size = least
     while size < count:
         size *= 2

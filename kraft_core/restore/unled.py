@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from kraft_core.restore.horizon import EPOCH_MARGIN
 from kraft_core.restore.replay import Beginning, ReplayedLog
 
-# No quorum reaches so many epochs by elections between a captured log and a checkpoint of it, and a restored
-# one lies at least so far above an old one that went on beside it.
+# No quorum reaches this many epochs by elections between a captured log and a checkpoint of it, and a
+# restored one lies at least so far above an old one that went on beside it.
 _EPOCHS_OF_ANOTHER = EPOCH_MARGIN // 2
 
 

@@ -24,7 +24,7 @@ Row = dict[str, Any]
 PLACE = ("cluster_id", "leader_epoch", "base_offset")
 CONTENT = ("last_offset", "crc", "size_bytes")
 REPLICA = ("node_id", "directory_id")
-# So many batches are compared at once, with 100 MB; of so many base offsets one is sampled to cut ranges.
+# How many batches are compared at once, with 100 MB; one of this many base offsets is sampled to cut ranges.
 COMPARED_BATCHES, SAMPLED_ONE_OF = 500_000, 1000
 CHUNK_ROWS = 8192
 

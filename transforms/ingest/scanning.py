@@ -44,8 +44,8 @@ SCANNED = pa.schema(
 )
 # A record batch costs Spark the same whatever its size: those of small files are joined.
 ROWS_AT_ONCE = 8192
-# Every range of a file becomes a row in the driver. After so many places in a file that are damaged or out of
-# order, and after so many epochs, the rest of it is quarantined: no log of Kafka's is like that.
+# Every range of a file becomes a row in the driver. After this many places in a file that are damaged or out
+# of order, and after this many epochs, the rest of it is quarantined: no log of Kafka's is like that.
 MOST_FAULTS, MOST_RANGES = 2_000, 100_000
 DISORDERED = "disordered"
 

@@ -15,7 +15,7 @@ from transforms.lake.delta_rs import dataset
 from transforms.lake.storage.location import Location
 from transforms.lake.table_files import TableFile, row_groups, sorted_row_groups
 
-# A file of so many bytes is not joined with others, and joined files have about as many; and the bytes in
+# A file of this many bytes is not joined with others, and joined files have about as many; and the bytes in
 # memory of the rows of a file, which shrink to a fraction of that.
 TARGET_BYTES, TARGET_MEMORY_BYTES = 100 * 1024 * 1024, 1024 * 1024 * 1024
 

@@ -61,7 +61,7 @@ def cut(part: LogPart, offset: int) -> tuple[LogPart | None, LogPart]:
 
 
 def end_within(parts: Iterable[Part], start: int, wanted: int, target: int | None) -> Position | None:
-    """Where a trigger ends that takes so many records of parts, and at least one batch; None without parts.
+    """Where a trigger ends that takes this many records of parts, and at least one batch; None without parts.
 
     target: an offset beyond which nothing is taken.
     """

@@ -49,7 +49,7 @@ class Checked:
 
 
 def check(runs: int, seed: int, report: Callable[[str], None] | None = None) -> Checked:
-    """Compare so many sets of copies of random lawful executions. The same seed gives the same runs."""
+    """Compare this many sets of copies of random lawful executions. The same seed gives the same runs."""
     checked = Checked()
     number = 0
     while checked.runs < runs:

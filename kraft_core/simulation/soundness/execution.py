@@ -25,7 +25,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A quorum and its moves, each after so many ms."""
+    """A quorum and its moves, each with the ms before it."""
 
     setup: Setup
     moves: tuple[tuple[int, Move], ...]
@@ -73,7 +73,7 @@ def begin(setup: Setup) -> Execution:
 
 
 def go_on(execution: Execution, gap: int, move: Move) -> bool:
-    """Perform a move after so many ms; False, and nothing done, where it is impossible."""
+    """Perform a move after this many ms; False, and nothing done, where it is impossible."""
     try:
         reached = perform(execution.script.setup, execution.moments, move)
     except Impossible:

@@ -1,4 +1,4 @@
-"""Every execution of a small quorum up to so many moves, and every set of its last directories captured.
+"""Every execution of a small quorum up to a number of moves, and every set of its last directories captured.
 
 Executions that leave the same files give the same answers. So an answer is sound only if it is true in each
 of them; and where some definite answer would be true in all of them, the files prove it, and "undecided" is a
@@ -25,7 +25,7 @@ from kraft_core.simulation.soundness.moves import Append, ChangeVoters, Elect, M
 class Weighed:
     """Verdicts on captured batches: how many, how many of them some proof must exist for, and the faults.
 
-    provable: by execution of the given length; undecided: so many of those were left undecided; weak: the
+    provable: by execution of the given length; undecided: how many of those were left undecided; weak: the
     first examples of them, and unsound: of false verdicts, each as an execution, its copies and words.
     """
 
@@ -70,7 +70,7 @@ class _SameFiles:
 
 
 def weigh(setup: Setup, most_moves: int) -> Weighed:
-    """Judge the verdicts on every set of directories that an execution of so many moves can leave."""
+    """Judge the verdicts on every set of directories that an execution of this many moves can leave."""
     weighed = Weighed()
     groups: dict[tuple[str, ...], _SameFiles] = {}
     for execution in executions(setup, most_moves):
@@ -100,7 +100,7 @@ def _weigh(weighed: Weighed, known: Conclusions, group: _SameFiles, place: Place
 
 
 def executions(setup: Setup, most_moves: int) -> Iterator[Execution]:
-    """Each state that a quorum reaches by so many moves, once, with one execution that reaches it."""
+    """Each state that a quorum reaches by this many moves, once, with one execution that reaches it."""
     begun = begin(setup)
     reached, known = [begun], {_state_of(begun)}
     for _ in range(most_moves):

@@ -48,7 +48,7 @@ from kraft_core.simulation.soundness.moves import (
     WriteCheckpoint,
 )
 
-_TIMEOUTS = 4  # a replica reaches a new election by at most so many timeouts
+_TIMEOUTS = 4  # a replica reaches a new election by at most this many timeouts
 _ROUNDS = 4  # of an election: pre-vote, vote, and what they need to settle
 _SLICES = 4  # a snapshot is fetched in fewer
 _ONE_BATCH, _ALL_BATCHES = 1, 1 << 20

@@ -64,7 +64,7 @@ class Raised:
 
 
 def check_unlawful(kind: Unlawful, shown: int, seed: int) -> Raised:
-    """Runs of one kind until so many showed it; the same seed gives the same runs."""
+    """Runs of one kind until this many showed it; the same seed gives the same runs."""
     raised = Raised()
     while raised.shown < shown and raised.runs < shown * MOST_DRAWN:
         run_seed = seed + raised.runs

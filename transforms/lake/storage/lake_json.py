@@ -155,7 +155,7 @@ def _is_free(path: Location) -> bool:
 
 
 def remove_begun(path: Location, hours: int) -> None:
-    """Remove what killed writers left in the lake's folder more than so many hours ago."""
+    """Remove what killed writers left in the lake's folder more than this many hours ago."""
     patterns = (BEGUN_MARKERS, *BEGUN_OTHERS)
     for begun in (found for pattern in patterns for found in files.found(path, pattern)):
         if files.modified_at(begun) < time.time() - hours * 3600:

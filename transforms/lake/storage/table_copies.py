@@ -25,7 +25,7 @@ from transforms.lake.storage.listing import LOG, commit_name, is_commit_name
 from transforms.lake.storage.location import StoreUrl
 from transforms.lake.tables import RUNS
 
-# Data files up to this size are copied, where a table has at most so many of them. Bytes.
+# Data files up to this size are copied, if a table has at most this many of them. Bytes.
 SMALL_BYTES, MOST_SMALL = 1024 * 1024, 64
 # And as long as the copies of a process have less than that. Bytes.
 MOST_BYTES = 1024 * 1024 * 1024
@@ -33,7 +33,7 @@ MOST_BYTES = 1024 * 1024 * 1024
 KEPT_SECONDS = 30 * 24 * 3600
 FETCHERS = 8
 # How many commits, at most, come after the last checkpoint; and in `runs`, of which a run with nothing new
-# fetches them. That run looks for old commits every so many versions, too.
+# fetches them. That run also looks for old commits every this many versions.
 CHECKPOINT_EVERY, RUNS_CHECKPOINT_EVERY, RUNS_EXPIRE_EVERY = 10, 2, 50
 _CHECKPOINT, _LAST_CHECKPOINT = ".checkpoint.parquet", "_last_checkpoint"
 
