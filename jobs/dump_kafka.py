@@ -1,4 +1,4 @@
-"""kraftlake dump --format kafka: stdout as kafka-dump-log writes it, its stderr but for stack traces."""
+"""kraftlake dump --format kafka: stdout as kafka-dump-log writes it, and its stderr without stack traces."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ class Job:
         return underived(self.lake.path, clusters)
 
     def half_done(self) -> set[str]:
-        """The clusters of which an interrupted run has changed rows: whoever writes next derives them."""
+        """The clusters of which an interrupted run has changed rows: the next writer derives them."""
         from transforms.quality.derived_counts import begun
 
         return set(begun(self.lake.path))

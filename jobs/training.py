@@ -60,7 +60,7 @@ def main(archive: Path, scratch: Path, words: Sequence[str]) -> int:
 
 
 def _ask(lake: str, scratch: Path, config: Sequence[str]) -> None:
-    """Questions of every kind, whose answers nobody reads."""
+    """Queries of every kind, whose results are discarded."""
     questions = scratch / "questions.sql"
     questions.write_text(_QUESTIONS)
     with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):

@@ -36,7 +36,7 @@ _DIGEST_BYTES = 20
 def origins(
     lake: Location, states: Sequence[ClusterState], spans: Iterable[Row], names: Sequence[str]
 ) -> dict[str, str]:
-    """By cluster a digest of everything that its page is made from, but for the present time.
+    """By cluster a digest of everything that its page is made from, except the present time.
 
     spans: rows of under_min_isr, of any clusters; names: what the pages say of the lake and of each other.
     Rows in another order make another digest, which costs no more than a page.

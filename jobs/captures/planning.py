@@ -131,7 +131,7 @@ def planned_again(plan: ReadPlan, changed: Iterable[CaptureCopy]) -> ReadPlan:
 
 
 def without(plan: ReadPlan, changed: Iterable[CaptureCopy]) -> ReadPlan:
-    """The plan without the captures that go on changing."""
+    """The plan without the captures that keep changing."""
     lines = [f"{copy.directory.path}: {GOES_ON_CHANGING}" for copy in changed]
     return _replaced(plan, changed, (), lines)
 

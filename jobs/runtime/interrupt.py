@@ -56,7 +56,7 @@ def starting_spark() -> Iterator[None]:
 def cancelling(spark: SparkSession) -> Iterator[None]:
     """Ctrl-C within the block cancels what Spark computes for it, also what begins later.
 
-    For the JVM goes on planning a query for which nobody waits, and then runs it.
+    Otherwise the JVM would finish planning an abandoned query, and then run it.
     """
     context = spark.sparkContext
     group = str(uuid4())

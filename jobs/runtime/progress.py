@@ -105,7 +105,7 @@ class Progress:
 
     @contextmanager
     def shown(self, headline: str, work: Work | None = None, unit: str = "") -> Iterator[None]:
-        """On a terminal, show for how long a piece of work goes on and, if counted, how far it is."""
+        """On a terminal, show how long a piece of work has been running and, if counted, how far it is."""
         with self._redrawn(headline, work or _nothing_counted, unit):
             yield
         self.done()

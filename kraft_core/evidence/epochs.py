@@ -111,7 +111,7 @@ def _times(known: Conclusions) -> dict[int, tuple[int | None, int | None]]:
 def leaders_named(known: Conclusions) -> dict[int, int | None]:
     """Leaders that quorum-state files name; none where two files name different ones of one epoch.
 
-    Of captures of two histories nobody knows whose leader a file names.
+    With captures of two histories it is not known whose leader a file shows.
     """
     found: defaultdict[int, set[int]] = defaultdict(set)
     if known.lineage.contested_epochs:

@@ -112,7 +112,7 @@ class Capture:
     def known_end(self) -> int | None:
         """Where the replica's log ended when it was copied, None if that is not known.
 
-        Nothing is known of the end where files could not be read, where the log goes on unreadably, or where
+        Nothing is known of the end if files could not be read, if the log continues unreadably, or if
         the copied log is older than other captured files.
         """
         if self.tail_damaged or not self.readable or self.older_log is not None:
@@ -307,7 +307,7 @@ class ClusterFacts:
     contested_epochs: in which captures hold different batches at one offset, as far as batches were compared.
     elsewhere: of each node the newest, and those of directories captured here; () for an id with one life.
     followed: what leaders sent to kraftlake follow, each below the high watermark that came with it: proven
-    committed, and stored by nobody. It is apart from captures, of which rules ask what a replica has.
+    committed, but stored by no replica. It is apart from captures, of which rules ask what a replica has.
     answered: what leaders answered meanwhile.
     """
 

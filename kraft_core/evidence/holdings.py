@@ -64,7 +64,7 @@ class Holdings:
     went_back: ids of captures whose directory held more before, and nothing shows that a leader overruled
     it: an old disk or a restored backup. Such a log says nothing about what its replica had stored.
     elsewhere: replicas that another life of the cluster id holds captures of (kraft_core.evidence.elsewhere).
-    copied: replicas whose directory id other nodes have, too: nobody knows whose a copied directory was.
+    copied: replicas whose directory id other nodes also have: it is not known whose directory was copied.
     """
 
     by_epoch: dict[int, dict[ReplicaKey, EpochHolding]]

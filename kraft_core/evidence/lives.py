@@ -1,4 +1,4 @@
-"""The lives of a cluster id: which captures are of one history, and which only bear the same id.
+"""The lives of a cluster id: which captures are of one history, and which only have the same id.
 
 An id copied from a tutorial, a reformatted node, a restored copy that diverged: one
 cluster.id may name several histories, and evidence of one says nothing about another. A life is a set of
@@ -11,10 +11,10 @@ captures whose logs are connected.
 - So are two captures that hold the same checkpoint file above offset 0, and the captures of one directory id,
   since Kafka gives every formatted directory its own (KIP-858). A cloned disk or image keeps the id: it
   connects nothing where that would join logs that contest each other.
-- Logs that are not connected contest each other if they hold different batches at one offset, or if what
-  lies below in offset was appended later, or in a higher epoch, than what lies above: offsets, epochs
-  and, but for the clocks of leaders, times rise together in one history; so do those of checkpoints. Logs
-  that contest each other are of different lives.
+- Logs that are not connected contest each other if they hold different batches at one offset, or if what lies
+  below in offset was appended later, or in a higher epoch, than what lies above: offsets, epochs and, apart
+  from the clocks of leaders, times increase together in one history; so do those of checkpoints. Logs that
+  contest each other are of different lives.
 - Logs that are not connected meet if one would say what of the other was committed, or with which voters it
   begins: they hold batches of one epoch, one begins where the other ends, or a checkpoint of one lies in the
   other. They may be of one history; nothing shows it, so they are of different lives.

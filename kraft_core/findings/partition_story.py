@@ -49,7 +49,7 @@ class PartitionStory:
     """A partition at an offset (inclusive), and its trouble then: it lacked a leader or replicas in sync.
 
     min_isr: None where no log shows it. trouble: in words, None where it had none; then first_offset to
-    end_offset (exclusive; None: it goes on) is that of the last trouble before, if there was one.
+    end_offset (exclusive; None: it continues) is that of the last trouble before, if there was one.
     first_at, end_at: ms.
     """
 

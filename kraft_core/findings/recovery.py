@@ -65,7 +65,7 @@ class RecoveryAdvice:
 
     why: why the choice is safe or not, in words. best: all with the best claim, voters first;
     empty where no captured log has a claim. others: the rest, best claim first. highest_epoch: in any
-    quorum-state, log or describe output; a recovered quorum must go on above it.
+    quorum-state, log or describe output; a recovered quorum must continue above it.
     """
 
     cluster_id: str
@@ -130,7 +130,7 @@ def counting_sets(known: Conclusions) -> list[SetInForce]:
 
 
 def lacking(known: Conclusions, capture: Capture) -> list[tuple[str, int, int, int]]:
-    """What other captures hold and this one lacks, in log and checkpoint, but for what is truncated.
+    """What other captures hold and this one lacks, in log and checkpoint, except what is truncated.
 
     (commit status, epoch, first offset, end offset exclusive) of each range.
     """

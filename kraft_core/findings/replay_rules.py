@@ -78,7 +78,7 @@ def _is_of_one_log(view: ClusterView, logs: LogsBelow, refusal: ReplayRefusal) -
 
 
 def _goes_on_from(view: ClusterView, below: Log, refusal: ReplayRefusal) -> bool:
-    """Whether a log goes on from the checkpoint: it holds its last record, or a replica held both."""
+    """Whether a log continues from the checkpoint: it holds its last record, or a replica held both."""
     base, digest = refusal.base_end_offset, refusal.base_content_digest
     first = log_from(below, base)[0]
     for snapshot in view.known.facts.snapshots:
@@ -130,4 +130,4 @@ def _effect(first: ReplayRefusal) -> str:
     controllers = f"Every controller of Kafka {RELEASE} that replays it ends{when} ({classes.controller})"
     if first.by_controllers_only:
         return f"{controllers}; brokers apply it ({classes.loader})."
-    return f"{controllers}; a broker leaves it out and goes on with other metadata ({classes.loader})."
+    return f"{controllers}; a broker skips it and continues with other metadata ({classes.loader})."

@@ -2,7 +2,7 @@
 
 A controller directory is a metadata.log.dir, recognized by the log directory __cluster_metadata-0 in it; that
 log directory alone suffices. What cannot be listed, opened or read is a fault of the directory, never an
-exception, and never absent: whoever concludes from what a directory lacks must ask what was unreadable.
+exception, and never absent: conclusions from what a directory lacks must consider what was unreadable.
 """
 
 from __future__ import annotations
@@ -337,7 +337,7 @@ class _Reader:
         try:
             status = path.stat()
         except OSError as error:
-            # Of a folder that could not be listed nobody knows what it holds; its own fault says so.
+            # The content of a folder that could not be listed is not known, as its own fault reports.
             if self._log_names is None and path.parent == self._log_dir:
                 return None
             if isinstance(error, FileNotFoundError) and not path.is_symlink():

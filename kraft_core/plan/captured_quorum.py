@@ -75,7 +75,7 @@ class CapturedQuorum:
 
     @property
     def no_leader(self) -> str | None:
-        """Why nobody is known to lead the newest epoch, None if somebody is."""
+        """Why no leader of the newest epoch is known, None if one is."""
         if self.leader is not None:
             return None
         leader_ids = {

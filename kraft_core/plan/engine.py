@@ -329,7 +329,7 @@ def _without_request(replica: Replica, destination: int) -> Replica:
 
 
 def _survivor(world: World, key: ReplicaKey) -> Replica:
-    """A replica that kept up with a leader that is gone: it holds the leader's log, but follows nobody."""
+    """A replica that kept up with a leader that is gone: it has the leader's log, but follows no leader."""
     leader = world.leader
     store = replace(leader.store, log=replace(leader.log, known_high_watermark=None))
     return replace(

@@ -17,7 +17,7 @@ from kraft_core.raft.log import ReplicaLog, Segment, Snapshot, Validity
 class OperationRefusedError(ValueError):
     """The log does not allow the operation; `reason` is one of the words below.
 
-    `log` is what a Kafka that goes on is left with, where the refused operation has changed it; else None.
+    `log` is the log of a Kafka that continues, if the refused operation has changed it; else None.
     """
 
     def __init__(self, reason: str, detail: str, log: ReplicaLog | None = None) -> None:

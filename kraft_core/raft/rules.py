@@ -15,7 +15,7 @@ class Rule:
     """A rule; engine and finding name functions below kraft_core, a test resolves each.
 
     engine: the invariant that checks the rule comes first, then what keeps it. finding: () where captures
-    cannot show a breach of their own. reported_as: the number that its findings bear, None for its own.
+    cannot show a breach of their own. reported_as: the number that its findings have, None for its own.
     note: why engine or finding is empty.
     """
 

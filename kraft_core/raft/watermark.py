@@ -66,7 +66,7 @@ def counted_end_offsets(progress: LeaderProgress) -> tuple[int | None, ...]:
 
 
 def begin_leading(leader: ReplicaKey, epoch_start_offset: int, voters: VoterSet) -> LeaderProgress:
-    """The view of a new leader: nobody's log end is known, and so no high watermark."""
+    """The view of a new leader: no log end is known, and so no high watermark."""
     entries = tuple(ReplicaProgress(voter.key, has_acknowledged=voter.matches(leader)) for voter in voters)
     return LeaderProgress(leader, epoch_start_offset, entries)
 

@@ -172,7 +172,7 @@ def _is_open(finding: Finding) -> bool:
 
 
 def _uncaptured(known: Conclusions, gone: frozenset[int]) -> Iterator[str]:
-    """A voter that may come back with records and epochs that nobody knows."""
+    """A voter that may come back with unknown records and epochs."""
     voters: dict[Voter, None] = {v: None for counted in counting_sets(known) for v in counted.voters}
     for voter in voters:
         if voter.key.id not in gone and not known.holdings.replicas_of(voter):

@@ -1,4 +1,4 @@
-"""The copies of voters that a plan rests on: how old each is, nobody can tell but who made it."""
+"""The copies of voters that a plan is based on: only the person who made them knows how old they are."""
 
 from __future__ import annotations
 

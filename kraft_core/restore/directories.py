@@ -100,7 +100,7 @@ def check_identity(home: Path, cluster_id: str, voter: NewVoter) -> None:
 
 
 def _write_voter(made: Restored, cluster_id: str, voter: NewVoter, home: Path) -> None:
-    """A voter's directory; its log directory does not bear its name yet."""
+    """A voter's directory; its log directory does not have its final name yet."""
     log_dir = home / _UNFINISHED_LOG_DIR
     for folder in (home, log_dir):
         _make_dir(folder)

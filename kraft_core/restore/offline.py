@@ -3,7 +3,7 @@
 Registrations that are left unfenced time out one by one, and each leaves the ISRs: then only the last broker
 could be elected, and partitions stay leaderless although a broker with all their data is back (seen with
 Kafka 4.3.1). So all brokers are fenced, and each partition's ISR is one replica that has all acknowledged
-records; the others join again by fetching. Brokers that kept running just go on.
+records; the others join again by fetching. Brokers that kept running just continue.
 """
 
 from __future__ import annotations

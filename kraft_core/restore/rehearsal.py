@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """One rehearsal, as if every controller were lost but for the captures.
+    """One rehearsal: every controller is assumed lost, and only the captures remain.
 
     rehearsed_at (ms). is_restorable: directories were written, and read back as planned. verdict: of the
     plan, None where there is none; refusals: why it is refused. failure: why captures could not be read, or

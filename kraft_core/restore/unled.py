@@ -38,13 +38,13 @@ def unled(logs: Sequence[tuple[str, ReplayedLog]]) -> Iterator[str]:
 
 
 def _is_led(old: ReplayedLog, begins: Beginning, logs: Sequence[tuple[str, ReplayedLog]]) -> bool:
-    """Whether captured logs go on from where one ends to the checkpoint."""
+    """Whether captured logs continue from the end of one to the checkpoint."""
     reached = _reached(old.end_offset, [each for _, each in logs])
     return old.end_offset < begins.end_offset <= reached
 
 
 def _reached(end: int, logs: Iterable[ReplayedLog]) -> int:
-    """How far captured logs go on from an end offset without a gap."""
+    """How far captured logs continue from an end offset without a gap."""
     ranges = [(0 if log.beginning is None else log.beginning.end_offset, log.end_offset) for log in logs]
     for first, last in sorted(ranges):
         if first <= end < last:

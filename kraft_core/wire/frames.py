@@ -1,7 +1,7 @@
 """Requests to bytes and bytes to responses: Kafka's frames of a length, a header and a message.
 
-Source: Kafka's protocol guide, RequestHeader and ResponseHeader. Without I/O: whoever has a socket sends what
-`request_frame` returns and passes on what it received.
+Source: Kafka's protocol guide, RequestHeader and ResponseHeader. Without I/O: the owner of a socket sends
+what `request_frame` returns and passes on what it received.
 """
 
 from __future__ import annotations

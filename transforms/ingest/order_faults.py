@@ -42,7 +42,7 @@ def order_faults(start: int, ranges: Iterable[FileEpochRange], damage: Iterable[
 
 def _explains(ends: Mapping[int, set[int | None]], expected: int, first: int) -> bool:
     """Whether lost offsets fill a gap. ends: of what is lost, by its first offset; None at the end of a file,
-    where nobody knows it.
+    if it is not known.
     """
     reached = expected
     while reached in ends and first not in ends[reached]:

@@ -181,7 +181,7 @@ def _superseded_by(
 ) -> list[str]:
     """A capture of the same replica, made at the same time or later, that has the file without a fault.
 
-    Of a segment, whose offsets nobody knows but the first, it must hold what is above that, too.
+    Only the first offset of such a segment is known: it must also contain what is above that.
     """
     first = lost["lost_from_offset"]
     pieces = [

@@ -1,7 +1,7 @@
 """Lakes of earlier versions: nullable columns and struct fields that tables lack are added.
 
 A lake that lacks a required column is refused: the content of the column was never read. Tables that do not
-exist are created by whoever writes them first.
+exist are created by their first writer.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from transforms.live.options import EARLIEST, LATEST, LiveCluster
 from transforms.live.parts import cut, records_in
 
 log = logging.getLogger("kraftlake.live")
-# Seconds between questions while nobody leads, at first and at most.
+# Seconds between requests while there is no leader, at first and at most.
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 # The log line about a quorum without a leader is repeated after this many seconds.
 REPEATED_AFTER = 60.0
@@ -139,7 +139,7 @@ class LogReader:
         return taken
 
     def uncommitted(self, offset: int, leader_epoch: int) -> bytes:
-        """The leader's batches from an offset on, committed or not, whole but for the last.
+        """The leader's batches from an offset on, committed or not, whole except the last.
 
         leader_epoch: of the record below the offset. Raises WireError where it leads no more.
         """

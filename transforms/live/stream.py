@@ -133,7 +133,7 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # The readers
     @staticmethod
     def _start(start: dict[str, Offset], cluster: LiveCluster) -> Offset:
-        """Where a cluster goes on; one that the checkpoint does not know begins."""
+        """Where a cluster continues; one that is not in the checkpoint begins."""
         return start.get(cluster.name) or {"at": cluster.start}
 
     def _reader(self, cluster: LiveCluster, start: Offset) -> LogReader:

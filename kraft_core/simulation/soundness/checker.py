@@ -21,7 +21,7 @@ from kraft_core.simulation.soundness.execution import Execution, Script, run_scr
 SETS_OF_COPIES = 3  # of each execution, to be compared one after the other
 
 Part = tuple[str, str]
-"""The part of the house and the kind of the answer."""
+"""The part of Kraftlake and the kind of the answer."""
 
 
 @dataclass(frozen=True, slots=True)

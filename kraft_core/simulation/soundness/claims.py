@@ -54,7 +54,7 @@ CLOCK_TOLERANCE_MS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Unsound:
-    """A false answer. part: of the house that gave it; claim: its kind; words: it, and the truth."""
+    """A false answer. part: of Kraftlake that gave it; claim: its kind; words: it, and the truth."""
 
     part: str
     claim: str

@@ -50,7 +50,7 @@ def test_one_finding_names_record_subject_classes_and_captures() -> None:
     assert finding.sentence == (
         "PARTITION_CHANGE_RECORD at offset 1100 of epoch 3 cannot be replayed: change of unknown partition 0 "
         f"of {TOPIC}. Every controller of Kafka 4.3.1 that replays it ends (ReplicationControlManager); a "
-        "broker leaves it out and goes on with other metadata (TopicsDelta)."
+        f"broker skips it and continues with other metadata (TopicsDelta)."
     )
     assert finding.evidence == (
         "replayed from the log from offset 0 on, of which nothing is missing; the record is committed"

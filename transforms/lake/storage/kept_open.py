@@ -26,7 +26,7 @@ _open: dict[Path, tuple[_Log, DeltaTable]] = {}
 def kept_open(folder: Path, opened: Callable[[], DeltaTable]) -> Iterator[DeltaTable]:
     """The newest version of a table, for the block alone. opened: how it is opened; its errors are raised."""
     log = _log(folder)
-    # Taken out: whoever asks meanwhile, perhaps another thread, opens it for himself.
+    # Taken out: another thread that needs it meanwhile opens its own.
     known = _open.pop(folder, None)
     held = known[1] if known is not None and log is not None and known[0] == log else opened()
     version = held.version()

@@ -24,7 +24,8 @@ class LocationError(ValueError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class StoreUrl:
-    """A place in an object store, with the methods of Path that ask nobody. key: no slash at its ends."""
+    """A place in an object store, with the methods of Path that need no request. key: no slash at its
+    ends."""
 
     bucket: str
     key: str
