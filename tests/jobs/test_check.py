@@ -244,7 +244,7 @@ def test_lost_derived_rows_are_told(lake: Path, table: str) -> None:
         return
     deleted(table)(lake)
     lost = [(loss.table, loss.lost) for loss in losses(lake)]
-    assert lost == ([(table, f"0 rows, of {expected} that were derived")] if expected else [])
+    assert lost == ([(table, f"0 rows of {expected} that were derived")] if expected else [])
 
 
 def test_a_run_derives_again_what_was_lost(
@@ -290,6 +290,6 @@ def test_json(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(line) == {
         "table": "voter_sets",
         "cluster_id": MINI,
-        "lost": "0 rows, of 3 that were derived",
+        "lost": "0 rows of 3 that were derived",
         "commands": [f"kraftlake derive --cluster {MINI} --lake {lake}"],
     }

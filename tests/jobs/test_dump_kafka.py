@@ -91,8 +91,8 @@ def test_secrets_are_null_unless_shown(capfdbinary, tmp_path):
         ("length-too-small", 1, "a batch of 10 bytes: kafka-dump-log stops here; --format jsonl continues"),
         ("torn-last-batch", 0, ""),
         ("empty-segment", 0, ""),
-        ("all-zero", 1, "at position 0: a batch of 0 bytes: kafka-dump-log ends here"),
-        ("zero-tail", 1, "kafka-dump-log ends here"),
+        ("all-zero", 1, "at position 0: a batch of 0 bytes: kafka-dump-log stops here"),
+        ("zero-tail", 1, "kafka-dump-log stops here"),
     ],
 )
 def test_faults(capfdbinary, case, code, says):
