@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
+from jobs.captures.broker_copies import copy_broker_dir
 from jobs.captures.copying import CopyError, copy_controller
 from jobs.runtime.crash import failure_of
 from jobs.runtime.local_paths import local_path
@@ -17,9 +19,12 @@ from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
 EXAMPLES = """examples:
   kraftlake capture /var/lib/kafka/metadata --to /backup/controllers
   kraftlake capture /mnt/controller-1 --to /backup/controllers --host controller-1.example.org
+  kraftlake capture --broker-dirs /data/kafka-1 /data/kafka-2 --to /backup/brokers
 
 The controller keeps running, and nothing is written to its directory. Each copy is a folder
 TO/CLUSTER/node-N/TIME with a capture.json, reported as one JSON line; kraftlake run --captures TO reads it.
+With --broker-dirs, copies in TO/CLUSTER/broker-N/TIME say which partitions a broker holds, without messages:
+for plan start-broker and restore.
 exit codes: 0 all were copied, 1 some were not, 2 wrong usage, 3 none were copied, 75 the target is full"""
 
 
@@ -29,7 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=local_path,
         nargs="+",
         metavar="PATH",
-        help="a controller's metadata.log.dir (by default the first of its log.dirs), local or mounted",
+        help="a controller's metadata.log.dir (by default the first of its log.dirs), local or mounted; with "
+        "--broker-dirs, a broker's log.dirs",
+    )
+    parser.add_argument(
+        "--broker-dirs",
+        action="store_true",
+        help="the paths are log directories of brokers: copy whose they are and which partitions they hold",
     )
     parser.add_argument("--to", type=local_path, required=True, metavar="PATH", help="folder for the copies")
     parser.add_argument(
@@ -42,6 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure for a wrong path."""
+    if args.broker_dirs:
+        return _copy_broker_dirs(args.sources, args.to)
     directories = _controller_dirs(args.sources, args.to)
     copied = 0
     for directory in directories:
@@ -59,6 +72,28 @@ def run(args: argparse.Namespace) -> int:
     if not copied:
         return ExitCode.NOTHING_READABLE
     return ExitCode.FINE if copied == len(directories) else ExitCode.FOUND
+
+
+def _copy_broker_dirs(sources: list[Path], target: Path) -> int:
+    """Returns the exit code."""
+    moment, copied = datetime.now(UTC), 0
+    for source in sources:
+        try:
+            if target.resolve().is_relative_to(source.resolve()):
+                raise CopyError(f"{target} is inside it")
+            copy = copy_broker_dir(source, target, moment)
+        except (CopyError, OSError) as error:
+            full = failure_of(error, target)
+            if full is not None and full.exit_code == ExitCode.TRY_AGAIN:
+                raise full from None
+            warn_line(f"kraftlake capture: {source}: {error}")
+            continue
+        copied += 1
+        line = {"path": str(copy.path), "broker_id": copy.broker_id, "partitions": copy.partitions}
+        print_line(json_line({**line, "source": str(source.absolute())}))
+    if not copied:
+        return ExitCode.NOTHING_READABLE
+    return ExitCode.FINE if copied == len(sources) else ExitCode.FOUND
 
 
 def _controller_dirs(sources: list[Path], target: Path) -> tuple[ControllerDir, ...]:
