@@ -25,6 +25,7 @@ class ConfigureTopics:
     changes: Mapping[str, str | None]
     validate_only: bool = False
     is_limited: bool = False
+    is_placed: bool = False
 
     @property
     def words(self) -> str:

@@ -23,6 +23,7 @@ class CreateTopics:
     validate_only: bool = False
     has_seed: bool = False
     is_limited: bool = True
+    is_placed: bool = True
 
     @property
     def names(self) -> Sequence[str]:

@@ -25,6 +25,7 @@ _INTERNAL = {
 class DeleteTopics:
     names: tuple[str, ...]
     is_limited: bool = True
+    is_placed: bool = False
     is_written: bool = True
 
     @property

@@ -25,6 +25,7 @@ class ElectLeaders:
     election: ElectionType
     partitions: Mapping[str, tuple[int, ...]]
     is_limited: bool = False
+    is_placed: bool = False
     is_written: bool = True
 
     @property

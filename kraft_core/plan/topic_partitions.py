@@ -24,6 +24,7 @@ class AddPartitions:
     validate_only: bool = False
     has_seed: bool = False
     is_limited: bool = True
+    is_placed: bool = True
 
     @property
     def names(self) -> Sequence[str]:
@@ -47,14 +48,14 @@ class AddPartitions:
                 yield half_written(each)
             elif not each.is_refused:
                 yield from keys_move(controller, each.name)
-                yield from in_sync_at_first(controller, each, is_placed=self._is_placed(each.name))
+                yield from in_sync_at_first(controller, each, is_placed=self._is_drawn(each.name))
 
     def missing(self, controller: ActiveController, results: Sequence[TopicResult]) -> Iterator[str]:
         for each in results:
             if not each.is_refused:
-                yield from not_in_sync_at_first(controller, each, is_placed=self._is_placed(each.name))
+                yield from not_in_sync_at_first(controller, each, is_placed=self._is_drawn(each.name))
 
-    def _is_placed(self, name: str) -> bool:
+    def _is_drawn(self, name: str) -> bool:
         return all(topic.assignments is None for topic in self.topics if topic.name == name)
 
     def evidence(self, controller: ActiveController, results: Sequence[TopicResult]) -> Iterator[str]:
@@ -63,10 +64,10 @@ class AddPartitions:
             if topic_id is not None:
                 yield f"{each.name} has {count(len(controller.partitions(topic_id)), 'partition')}"
         accepted = [each for each in results if not each.is_refused]
-        if not self.has_seed and any(self._is_placed(each.name) for each in accepted):
+        if not self.has_seed and any(self._is_drawn(each.name) for each in accepted):
             yield "Kafka draws the placement: --seed N shows one that it may choose"
         for each in accepted:
-            if self.has_seed or not self._is_placed(each.name):
+            if self.has_seed or not self._is_drawn(each.name):
                 yield from placement_words(each, MOST_SHOWN)
 
     def steps(self, controller: ActiveController, servers: str) -> Iterator[PlanStep]:

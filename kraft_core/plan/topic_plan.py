@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, Protocol
 
 from kraft_core.image.effective_configs import BROKER_RESOURCE
@@ -33,12 +34,17 @@ from kraft_core.topic_control.requests import RequestRefusedError, TopicResult
 _BATCH_BYTES = 8 << 20
 # At most: a record's frame and fields without lists, and what a replica takes in replicas, ISR, directories.
 _RECORD_BYTES, _REPLICA_BYTES = 300, 32
+# Every set of them is tried.
+_MOST_STOPPING = 4
 QUOTA = "controller_mutation_rate"
 _NOTHING_WRITTEN = frozenset({ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED})
 
 
 class TopicChange(Protocol):
-    """A request about topics. is_limited: it counts against controller_mutation_rate (KIP-599)."""
+    """A request about topics. is_limited: it counts against controller_mutation_rate (KIP-599).
+
+    is_placed: the controller may choose brokers for it. is_written: it is more than a request to validate.
+    """
 
     @property
     def words(self) -> str: ...
@@ -46,6 +52,8 @@ class TopicChange(Protocol):
     def names(self) -> Sequence[str]: ...
     @property
     def is_limited(self) -> bool: ...
+    @property
+    def is_placed(self) -> bool: ...
     @property
     def is_written(self) -> bool: ...
 
@@ -100,13 +108,16 @@ def plan_topics(metadata: CapturedMetadata, asked: TopicQuestion) -> Answer:
 
 
 def _outcomes(asked: TopicQuestion, image: Image, leader_id: int) -> list[_Outcome]:
-    """What the controller answers; where brokers shut down, also if it does not know that they do."""
-    stopping = frozenset(
+    """What the controller answers, by which of the brokers that shut down it knows of."""
+    stopping = sorted(
         broker.broker_id
         for _, broker in image.tables.items(BROKERS)
         if broker.in_controlled_shutdown and not broker.fenced
     )
-    worlds = [stopping, frozenset[int]()] if stopping else [stopping]
+    sizes = range(len(stopping), -1, -1) if asked.change.is_placed else (len(stopping),)
+    if len(stopping) > _MOST_STOPPING:
+        sizes = (len(stopping), 0)
+    worlds = [frozenset(each) for size in sizes for each in combinations(stopping, size)]
     return [_outcome(asked, _controller(asked, image, leader_id, each)) for each in worlds]
 
 
@@ -149,9 +160,10 @@ def _unseen(
         yield "the log does not show metadata.version"
     if release_of_leader(controller.image, leader_id) is None:
         yield f"leader {leader_id} runs a release whose answers about topics are not known here"
-    if any(each.ruling != outcomes[0].ruling for each in outcomes):
+    too_many = asked.change.is_placed and len(controller.stopping) > _MOST_STOPPING
+    if too_many or any(each.ruling != outcomes[0].ruling for each in outcomes):
         names = ", ".join(map(str, sorted(controller.stopping)))
-        yield f"it depends on whether the controller knows from heartbeats that {names} is shutting down"
+        yield f"it depends on whether the controller knows from heartbeats that {names} shut down"
     if metadata.committed is None:
         yield "nothing that was captured proves this metadata committed"
     elif any(each.ruling != outcomes[0].ruling for each in _outcomes(asked, metadata.committed, leader_id)):

@@ -33,6 +33,7 @@ _FILE = "reassignment.json"
 class ReassignPartitions:
     moves: tuple[PartitionMove, ...]
     is_limited: bool = False
+    is_placed: bool = False
     is_written: bool = True
 
     @property

@@ -131,7 +131,7 @@ def test_a_broker_in_controlled_shutdown() -> None:
     found = cluster(broker(13, in_controlled_shutdown=True))
     made = create(found, NewTopic("t", 1, 3))
     assert made.verdict == "not_known"
-    assert any("knows from heartbeats that 13 is shutting down" in words for words in made.missing)
+    assert any("knows from heartbeats that 13 shut down" in words for words in made.missing)
 
 
 def test_the_committed_part_must_agree() -> None:
@@ -217,3 +217,14 @@ def test_a_request_too_large_for_one_batch() -> None:
     topics = tuple(NewTopic(f"t{nth}", 1, 1, configs=fine) for nth in range(300))
     assert "8 MiB" in create(cluster(), *topics).missing[0]
     assert create(cluster(), replace(ORDERS, configs=configs)).verdict == "refused"
+
+
+def test_every_set_of_brokers_that_shut_down_is_tried() -> None:
+    """In rack b there are only such brokers."""
+    racks = [broker(n, rack="a") for n in (14, 15, 16)]
+    down = [broker(n, rack="b", in_controlled_shutdown=True) for n in (12, 13)]
+    found = cluster(broker(11, rack="a"), *down, *racks)
+    made = create(found, NewTopic("t", 1, 4, configs=(("min.insync.replicas", "1"),)))
+    assert made.verdict == "not_known"
+    many = [broker(n, in_controlled_shutdown=True) for n in range(20, 25)]
+    assert create(cluster(*many)).verdict == "not_known"
