@@ -19,7 +19,10 @@ from transforms.lake.storage.table_folders import delta_table, exists
 from transforms.lake.tables import REPLAYS, TABLES, Table
 
 # Spark's spelling and DataFusion's.
-EQUIVALENTS = ((r"UNIX_MILLIS\((\w+)\)", r"CAST(to_timestamp_millis(\1) AS BIGINT)"),)
+EQUIVALENTS = (
+    (r"UNIX_MILLIS\((\w+)\)", r"CAST(to_timestamp_millis(\1) AS BIGINT)"),
+    (r"EXPLODE\(", "unnest("),
+)
 # DataFusion compares the schemas of a plan including the comments of columns, and fails where a UNION joins
 # columns with different ones.
 SETTINGS = "SET datafusion.execution.skip_physical_aggregate_schema_check = true"
@@ -32,6 +35,7 @@ _TYPE_NAMES = {
     pa.int64(): "Int64",
     pa.float64(): "Float64",
     pa.string(): "Utf8",
+    pa.binary(): "Binary",
     pa.timestamp("us", "UTC"): 'Timestamp(Microsecond, Some("UTC"))',
 }
 

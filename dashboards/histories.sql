@@ -624,3 +624,29 @@ LEFT JOIN ranges r
 LEFT JOIN features f ON f.cluster_id = n.cluster_id AND f.name = w.name AND f.valid_to_offset IS NULL
 WHERE COALESCE(r.max_supported_version, CAST(0 AS SMALLINT)) < w.level
 ORDER BY n.cluster_id, feature, n.kind, n.node_id;
+
+-- Through which states did a migration from ZooKeeper go, and was it finished while brokers still ran in ZooKeeper mode?
+-- is_restart: a state that came before in a migration followed a later one.
+CREATE OR REPLACE VIEW zk_migrations AS
+WITH states AS (
+  SELECT cluster_id, `offset`, appended_at AS changed_at, commit_status, zk_migration_state.zk_migration_state AS state,
+         LAG(zk_migration_state.zk_migration_state) OVER (PARTITION BY cluster_id ORDER BY `offset`) AS before
+  FROM record_status
+  WHERE type = 'ZK_MIGRATION_STATE_RECORD' AND COALESCE(commit_status, '') <> 'truncated'
+), migrating AS (
+  SELECT s.cluster_id, s.`offset`, ARRAY_SORT(COLLECT_LIST(b.broker_id)) AS brokers_in_zk_mode
+  FROM states s
+  JOIN brokers b ON b.cluster_id = s.cluster_id AND b.is_migrating_zk_broker AND b.valid_from_offset <= s.`offset`
+    AND COALESCE(b.valid_to_offset > s.`offset`, true)
+  GROUP BY s.cluster_id, s.`offset`
+)
+SELECT s.cluster_id, s.`offset`, s.changed_at,
+       CASE s.state WHEN 0 THEN 'NONE' WHEN 1 THEN 'MIGRATION' WHEN 2 THEN 'PRE_MIGRATION' WHEN 3 THEN 'POST_MIGRATION'
+                    ELSE CONCAT('unknown (', s.state, ')') END AS state,
+       COALESCE(m.brokers_in_zk_mode, ARRAY()) AS brokers_in_zk_mode,
+       s.state = 3 AND m.brokers_in_zk_mode IS NOT NULL AS finished_early,
+       COALESCE(s.before = 3 AND s.state <> 3 OR s.before = 1 AND s.state = 2, false) AS is_restart,
+       s.commit_status
+FROM states s
+LEFT JOIN migrating m ON m.cluster_id = s.cluster_id AND m.`offset` = s.`offset`
+ORDER BY s.cluster_id, s.`offset`;

@@ -121,6 +121,37 @@ QUORUM: dict[str, Comments] = {
         "cluster_id in_force_from in_force_to offset leader_epoch source voter_ids majority commit_status "
         "truncated_by_epoch in_force_from_exact in_force_to_exact observed_from observed_to",
     ),
+    "log_growth": CLUSTER_ID
+    | {
+        "day": "Day of the records' timestamps (UTC): the leader's clock",
+        "type": "Record type, named as by kafka-dump-log",
+        "topic_name": "The topic that the records are about; null for none, or if its name is in no capture",
+        "cause": "Why such records are written: topics, leader change, ISR change, reassignment, replica "
+        "state, configs, idle leader (NoOpRecords of metadata.max.idle.interval.ms), broker fenced, broker "
+        "unfenced, controlled shutdown, registrations, producer ids, features, ACLs, quotas, credentials, "
+        "metadata transactions, quorum, or unknown",
+        "records": "How many, committed or not",
+        "size_bytes": "Their keys and values, and an even share of what else their batches hold",
+        "first_offset": "Offset of the first of them",
+        "last_offset": "Offset of the last of them, inclusive",
+    },
+    "log_space": _of(CAPTURES, "cluster_id node_id directory_id captured_at log_start_offset log_end_offset")
+    | {
+        "segments": "Segments of the captured log",
+        "log_bytes": "Size of the segments",
+        "snapshots": "Checkpoints in the directory, without bootstrap.checkpoint and 0-0",
+        "snapshot_bytes": "Size of these checkpoints",
+        "snapshot_end_offset": "End offset of the newest of them, exclusive; null without any",
+        "oldest_snapshot_at": "When the oldest of them was written, by its header",
+        "new_bytes": "Bytes of the log that the newest of them does not hold",
+        "new_since": "Timestamp of the first batch of those; null if there is none",
+        "new_ms": "How long before captured_at that was",
+        "oldest_snapshot_ms": "How long before captured_at the oldest was written",
+        "snapshot_is_late": "Whether new_bytes is above 20 MiB or new_ms above an hour: Kafka's defaults of "
+        "metadata.log.max.record.bytes.between.snapshots and metadata.log.max.snapshot.interval.ms",
+        "deletion_is_late": "Whether there is an older snapshot although log and snapshots take more than "
+        "100 MiB, or it is older than 7 days: the defaults of metadata.max.retention.bytes and .ms",
+    },
     "flapping_controllers": CLUSTER_ID
     | {
         "node_id": "Controller's node id",
@@ -334,6 +365,15 @@ METADATA: dict[str, Comments] = {
     | STATUS
     | {"record_offset": "Offset of the record that changed it; null if only a snapshot shows that"}
     | AT_OR_BEFORE,
+    "zk_migrations": _of(RECORDS, "cluster_id offset")
+    | CHANGED_AT
+    | {
+        "state": "NONE, PRE_MIGRATION, MIGRATION or POST_MIGRATION",
+        "brokers_in_zk_mode": "Brokers registered as in ZooKeeper mode at that offset",
+        "finished_early": "Whether POST_MIGRATION came while there were such brokers",
+        "is_restart": "Whether an earlier state of a migration came after a later one",
+    }
+    | _of(LOG_RANGES, "commit_status"),
     "lost_records": _of(RECORDS, "cluster_id offset leader_epoch type appended_at")
     | _of(LOG_RANGES, "truncated_by_epoch evidence"),
     "admin_events": CLUSTER_ID

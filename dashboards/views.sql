@@ -183,3 +183,107 @@ LEFT JOIN current_voters v ON v.cluster_id = c.cluster_id
 LEFT JOIN derivations d ON d.cluster_id = c.cluster_id
 LEFT JOIN lives l ON l.cluster_id = c.cluster_id
 ORDER BY n.name NULLS LAST, c.cluster_id;
+
+-- What grows? The bytes of the log per day, by record type, topic and cause. A record's bytes are its own key and value,
+-- and an even share of the rest of its batch; the rows of a cluster add up to its distinct batches. topic_name is null
+-- for what is about no topic, or about one whose record is in no capture.
+CREATE OR REPLACE VIEW log_growth AS
+WITH caused AS (
+  SELECT cluster_id, batch_base_offset, leader_epoch, batch_crc, `offset`, type, CAST(appended_at AS DATE) AS day,
+         GREATEST(key_size_bytes, 0) + GREATEST(value_size_bytes, 0) AS own_bytes,
+         COALESCE(topic['topic_id'], `partition`['topic_id'], partition_change['topic_id'],
+                  remove_topic['topic_id']) AS topic_id,
+         CASE WHEN config['resource_type'] = 2 THEN config['resource_name']
+              ELSE clear_elr['topic_name'] END AS named_topic,
+         CASE WHEN is_control THEN 'quorum'
+              WHEN type = 'NO_OP_RECORD' THEN 'idle leader'
+              WHEN type IN ('TOPIC_RECORD', 'PARTITION_RECORD', 'REMOVE_TOPIC_RECORD') THEN 'topics'
+              WHEN partition_change['replicas'] IS NOT NULL OR partition_change['adding_replicas'] IS NOT NULL
+                OR partition_change['removing_replicas'] IS NOT NULL THEN 'reassignment'
+              WHEN partition_change['leader'] <> -2 THEN 'leader change'
+              WHEN partition_change['isr'] IS NOT NULL THEN 'ISR change'
+              WHEN type IN ('PARTITION_CHANGE_RECORD', 'CLEAR_ELR_RECORD') THEN 'replica state'
+              WHEN broker_registration_change['fenced'] = 1 OR type = 'FENCE_BROKER_RECORD' THEN 'broker fenced'
+              WHEN broker_registration_change['fenced'] = -1 OR type = 'UNFENCE_BROKER_RECORD' THEN 'broker unfenced'
+              WHEN broker_registration_change['in_controlled_shutdown'] = 1 THEN 'controlled shutdown'
+              WHEN type IN ('REGISTER_BROKER_RECORD', 'UNREGISTER_BROKER_RECORD', 'BROKER_REGISTRATION_CHANGE_RECORD',
+                              'REGISTER_CONTROLLER_RECORD', 'UNREGISTER_CONTROLLER_RECORD') THEN 'registrations'
+              WHEN type = 'CONFIG_RECORD' THEN 'configs'
+              WHEN type = 'PRODUCER_IDS_RECORD' THEN 'producer ids'
+              WHEN type IN ('FEATURE_LEVEL_RECORD', 'REMOVE_FEATURE_LEVEL_RECORD', 'ZK_MIGRATION_STATE_RECORD')
+                THEN 'features'
+              WHEN type IN ('BEGIN_TRANSACTION_RECORD', 'END_TRANSACTION_RECORD', 'ABORT_TRANSACTION_RECORD')
+                THEN 'metadata transactions'
+              WHEN type LIKE '%ACCESS_CONTROL%' THEN 'ACLs'
+              WHEN type = 'CLIENT_QUOTA_RECORD' THEN 'quotas'
+              WHEN type LIKE '%SCRAM%' OR type LIKE '%DELEGATION_TOKEN%' THEN 'credentials'
+              ELSE 'unknown' END AS cause
+  FROM records
+), wholes AS (
+  SELECT cluster_id, batch_base_offset, leader_epoch, batch_crc, COUNT(*) AS records,
+         SUM(GREATEST(key_size_bytes, 0) + GREATEST(value_size_bytes, 0)) AS own_bytes
+  FROM records GROUP BY cluster_id, batch_base_offset, leader_epoch, batch_crc
+), sized AS (
+  SELECT cluster_id, base_offset, leader_epoch, crc, MAX(size_bytes) AS size_bytes
+  FROM batches GROUP BY cluster_id, base_offset, leader_epoch, crc
+), shares AS (
+  SELECT w.cluster_id, w.batch_base_offset, w.leader_epoch, w.batch_crc,
+         CAST(s.size_bytes - w.own_bytes AS DOUBLE) / w.records AS share
+  FROM wholes w
+  JOIN sized s ON s.cluster_id = w.cluster_id AND s.base_offset = w.batch_base_offset
+    AND s.leader_epoch = w.leader_epoch AND s.crc = w.batch_crc
+), named AS (
+  SELECT cluster_id, topic_id, MAX(topic_name) AS topic_name FROM topics GROUP BY cluster_id, topic_id
+)
+SELECT c.cluster_id, c.day, c.type, COALESCE(n.topic_name, c.named_topic) AS topic_name, c.cause,
+       COUNT(*) AS records, CAST(ROUND(SUM(c.own_bytes + h.share)) AS BIGINT) AS size_bytes,
+       MIN(c.`offset`) AS first_offset, MAX(c.`offset`) AS last_offset
+FROM caused c
+JOIN shares h ON h.cluster_id = c.cluster_id AND h.batch_base_offset = c.batch_base_offset
+  AND h.leader_epoch = c.leader_epoch AND h.batch_crc = c.batch_crc
+LEFT JOIN named n ON n.cluster_id = c.cluster_id AND n.topic_id = c.topic_id
+GROUP BY c.cluster_id, c.day, c.type, COALESCE(n.topic_name, c.named_topic), c.cause;
+
+-- Are snapshots taken and old ones deleted? One row per replica, by its newest capture. By Kafka's defaults a replica
+-- takes a snapshot after 20 MiB or an hour of new records, and deletes older ones after 7 days or beyond 100 MiB; the
+-- node's own settings are in no capture, so that nothing here proves a fault.
+CREATE OR REPLACE VIEW log_space AS
+WITH newest AS (
+  SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY cluster_id, node_id, directory_id
+                                              ORDER BY captured_at DESC, capture_id) AS nth FROM captures)
+  WHERE nth = 1 AND node_id >= 0
+), held AS (
+  SELECT cluster_id, capture_id, EXPLODE(snapshots) AS held FROM newest
+), kept AS (
+  SELECT h.cluster_id, h.capture_id, COUNT(*) AS snapshots, SUM(s.size_bytes) AS snapshot_bytes,
+         MAX(s.end_offset) AS snapshot_end_offset, MIN(s.header_at) AS oldest_snapshot_at
+  FROM held h
+  JOIN snapshots s ON s.cluster_id = h.cluster_id AND s.end_offset = h.held['end_offset']
+    AND s.leader_epoch = h.held['leader_epoch'] AND s.content_digest = h.held['content_digest']
+  WHERE s.kind = 'snapshot'
+  GROUP BY h.cluster_id, h.capture_id
+), logs AS (
+  SELECT capture_id, COUNT(*) AS segments, SUM(size_bytes) AS log_bytes FROM segments GROUP BY capture_id
+), since AS (
+  SELECT n.capture_id, SUM(b.size_bytes) AS new_bytes, MIN(b.appended_at) AS new_since
+  FROM newest n
+  LEFT JOIN kept k ON k.capture_id = n.capture_id
+  JOIN batches b ON b.cluster_id = n.cluster_id AND b.node_id = n.node_id AND b.directory_id = n.directory_id
+  WHERE b.base_offset >= COALESCE(k.snapshot_end_offset, 0) AND b.last_offset < n.log_end_offset
+  GROUP BY n.capture_id
+), joined AS (
+  SELECT n.cluster_id, n.node_id, n.directory_id, n.captured_at, n.log_start_offset, n.log_end_offset,
+         COALESCE(l.segments, 0) AS segments, COALESCE(l.log_bytes, 0) AS log_bytes,
+         COALESCE(k.snapshots, 0) AS snapshots, COALESCE(k.snapshot_bytes, 0) AS snapshot_bytes,
+         k.snapshot_end_offset, k.oldest_snapshot_at, COALESCE(s.new_bytes, 0) AS new_bytes, s.new_since,
+         UNIX_MILLIS(captured_at) - UNIX_MILLIS(new_since) AS new_ms,
+         UNIX_MILLIS(captured_at) - UNIX_MILLIS(oldest_snapshot_at) AS oldest_snapshot_ms
+  FROM newest n
+  LEFT JOIN logs l ON l.capture_id = n.capture_id
+  LEFT JOIN kept k ON k.capture_id = n.capture_id
+  LEFT JOIN since s ON s.capture_id = n.capture_id
+)
+SELECT *, COALESCE(new_bytes > 20971520 OR new_ms > 3600000, false) AS snapshot_is_late,
+       COALESCE(snapshots > 1 AND (log_bytes + snapshot_bytes > 104857600 OR oldest_snapshot_ms > 604800000), false)
+         AS deletion_is_late
+FROM joined;

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dashboards.report.formatting import ago, listed, number, time_of, utc
 from dashboards.report.lanes import lanes_of
 from dashboards.report.markup import Markup, el
+from dashboards.report.sections_growth import growth
 from dashboards.report.sections_logs import captures, recovery, snapshots, truncations, unsettled
 from dashboards.report.sections_metadata import admin_events, min_isr, missing_records
 from dashboards.report.sections_quality import expectations, findings, quarantine
@@ -190,5 +191,6 @@ SECTIONS: tuple[tuple[str, str, Section], ...] = (
     ("events", "Administration", admin_events),
     ("captures", "Captures", captures),
     ("snapshots", "Snapshots", snapshots),
+    ("growth", "What grows", growth),
     ("quarantine", "Quarantine", quarantine),
 )

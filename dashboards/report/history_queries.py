@@ -49,7 +49,7 @@ NEWEST_FIRST = (
 
 def under_min_isr(lake: Location, clusters: Sequence[str] = ()) -> Rows:
     """When which partition was under min ISR, of all clusters or of some; times in ms."""
-    return _rows(lake, "under_min_isr", "SELECT * FROM under_min_isr", clusters)
+    return view_rows(lake, "under_min_isr", "SELECT * FROM under_min_isr", clusters)
 
 
 def admin_events(lake: Location, clusters: Sequence[str] = ()) -> Rows:
@@ -59,7 +59,7 @@ def admin_events(lake: Location, clusters: Sequence[str] = ()) -> Rows:
     (`since`).
     """
     sql = ADMIN_EVENTS.format(newest=NEWEST_FIRST, most=NEWEST)
-    return _rows(lake, "admin_events", sql, clusters)
+    return view_rows(lake, "admin_events", sql, clusters)
 
 
 def ask_histories(
@@ -88,7 +88,8 @@ def under_min_isr_now(spans: Iterable[Row]) -> dict[str, Rows]:
     return {"under_min_isr": [{"cluster_id": c, "partitions": n} for c, n in counts.items()]}
 
 
-def _rows(lake: Location, view: str, sql: str, clusters: Sequence[str]) -> Rows:
+def view_rows(lake: Location, view: str, sql: str, clusters: Sequence[str]) -> Rows:
+    """The rows of a query over one view, of some clusters or of all; times in ms."""
     found = embedded_sql.query(lake, view, sql, clusters)
     return [] if found is None else _with_ms(found).to_pylist()
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dashboards.report.growth import ask_growth
 from dashboards.report.history_queries import ask_histories, under_min_isr, under_min_isr_now
 from dashboards.report.page import MOST_LISTED, Page, cluster_page, file_name, page
 from dashboards.report.queries import ask_detail, ask_fleet, ask_lake
@@ -151,8 +152,11 @@ def _pages(
         ids = [s.cluster_id for s in some]
         if not ids:  # which the tables would take for all
             return {}
-        histories, samples = ask_histories(lake, ids, spans), ask_samples(lake, ids)
-        return {c: found | histories[c] | samples[c] for c, found in ask_detail(lake, ids).items()}
+        others = (ask_histories(lake, ids, spans), ask_samples(lake, ids), ask_growth(lake, ids))
+        return {
+            cluster: found | {kind: rows for of in others for kind, rows in of[cluster].items()}
+            for cluster, found in ask_detail(lake, ids).items()
+        }
 
     rows, folder = rows_of(states[:MOST_DETAILED]), folder_of(file)
     titles = _titles(lake, failed, names)

@@ -11,29 +11,15 @@ from deltalake import write_deltalake
 
 from dashboards.definitions import needed
 from dashboards.report.write import Report, made_report, put_report
+from transforms.lake.arrow_rows import arrow_schema
 from transforms.lake.tables import TABLES, Table
 
 BY_NAME = {table.name: table for table in TABLES}
-TYPES: dict[str, pa.DataType] = {
-    "STRING": pa.string(),
-    "BIGINT": pa.int64(),
-    "INT": pa.int32(),
-    "SMALLINT": pa.int16(),
-    "BOOLEAN": pa.bool_(),
-    "DOUBLE": pa.float64(),
-    "TIMESTAMP": pa.timestamp("us", tz="UTC"),
-    "ARRAY<INT>": pa.list_(pa.int32()),
-    "ARRAY<STRING>": pa.list_(pa.string()),
-    "STRUCT<VERSION:SMALLINT,KRAFT_VERSION:SMALLINT>": pa.struct(
-        [("version", pa.int16()), ("kraft_version", pa.int16())]
-    ),
-}
 
 
 def schema(table: Table) -> pa.Schema:
-    """The columns of a table but those of other nested types, all nullable."""
-    columns = ((c.name, TYPES.get(c.type.upper())) for c in table.columns)
-    return pa.schema([(name, type_) for name, type_ in columns if type_ is not None])
+    """The columns of a table, all nullable."""
+    return pa.schema([field.with_nullable(True) for field in arrow_schema(table.schema)])
 
 
 def write(lake: Path, table: Table, rows: Iterable[dict[str, Any]] | pa.Table) -> None:

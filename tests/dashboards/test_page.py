@@ -78,7 +78,7 @@ def test_sections_say_what_there_is() -> None:
         "What happened", "Findings", "Expectations", "Voters and leaders", "Epochs",
         "High watermark and log ends",
         "Not committed", "Truncations", "Recovery", "Under min ISR", "Administration", "Captures",
-        "Snapshots", "Quarantine",
+        "Snapshots", "What grows", "Quarantine",
     ]  # fmt: skip
     assert "added node 4" in text
     assert "truncated by epoch 3" in text

@@ -266,6 +266,17 @@ def told(text: str = "a majority stored it") -> dict[str, list[Row]]:
              "commit_status": "committed", "times": 3, "since": at(55), "is_exact": True},
         ],
         "under_min_isr_totals": [{"spans": 1}],
+        "log_growth": [
+            {"type": "PARTITION_CHANGE_RECORD", "topic_name": text, "cause": "leader change", "records": 900,
+             "size_bytes": 44_990, "log_bytes": 233_000, "days": 2},
+            {"type": "NO_OP_RECORD", "topic_name": None, "cause": "idle leader", "records": 376,
+             "size_bytes": 26_047, "log_bytes": 233_000, "days": 2},
+        ],
+        "log_space": [
+            {"node_id": 1, "directory_id": DIRECTORIES[1], "captured_at": at(60), "log_bytes": 233_000,
+             "snapshots": 1, "snapshot_bytes": 6345, "new_bytes": 375, "new_ms": 7708,
+             "snapshot_is_late": True, "deletion_is_late": True},
+        ],
     }  # fmt: skip
 
 
