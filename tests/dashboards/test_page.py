@@ -129,7 +129,7 @@ def test_sections_with_nothing_to_tell_are_left_out() -> None:
     assert re.findall(r"<h3[^>]*>([^<]*)</h3>", text) == [
         "Findings", "Voters and leaders", "High watermark and log ends", "Captures",
     ]  # fmt: skip
-    assert "The captures show no violation of KRaft's rules." in text
+    assert "The captures show no violation of KRaft&#x27;s rules." in text
 
 
 def test_links_lead_to_something_and_ids_are_unique() -> None:
