@@ -77,7 +77,7 @@ exit codes: 0 safe, 1 safe as of, risky, unsafe, refused or not known; 2 wrong u
 QUESTIONS: dict[str, tuple[str, str, str]] = {
     "upgrade": ("jobs.plan_upgrade", "FEATURE LEVEL", "finalize a level of a feature, or downgrade to it"),
     "release": ("jobs.plan_upgrade", "RELEASE", "finalize every feature of a release"),
-    "start-broker": ("jobs.plan_broker_start", "ID", "start a broker with what lies in its log directories"),
+    "start-broker": ("jobs.plan_broker_start", "ID", "start a broker on its log directories"),
     "restart-broker": ("jobs.plan_broker", "ID", "stop a broker and start it again"),
     "remove-broker": ("jobs.plan_broker", "ID", "stop a broker for good and unregister it"),
     "topic": (

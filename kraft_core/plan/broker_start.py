@@ -59,12 +59,12 @@ def plan_start(start: BrokerStart, broker_id: int) -> Answer:
     made = _answer(start, question, judged)
     questions = [*metadata.gaps, *judged.missing]
     if metadata.committed is None:
-        questions.append("nothing that was captured proves this metadata committed")
+        questions.append("the captures do not prove this metadata committed")
     elif _judge(start, broker_id, metadata.committed) != judged:
         questions.append("it depends on records at the log's end that are not proven committed")
     if not questions:
         return made
-    reason = f"{questions[0]}; if the rest is as the captures show: {made.verdict}, {made.reason}"
+    reason = f"{questions[0]}; otherwise, by the captures: {made.verdict}, {made.reason}"
     return replace(made, verdict="not_known", reason=reason, missing=tuple(questions), steps=(CAPTURE_MORE,))
 
 
@@ -88,17 +88,17 @@ def _answer(start: BrokerStart, question: str, judged: _Judged) -> Answer:
         f"{count(held, 'partition')} in {count(len(start.log_dirs), 'log directory', 'log directories')}",
     )
     if judged.twice is not None:
-        reason = f"the broker ends at its start: java.lang.IllegalStateException: {judged.twice}"
-        step = PlanStep("delete one of the two directories, of the disk that failed last; keep a copy")
+        reason = f"the broker fails to start: java.lang.IllegalStateException: {judged.twice}"
+        step = PlanStep(
+            "delete one of the two directories, the one on the disk that failed last; keep a copy"
+        )
         return Answer(
             question, "refused", reason, evidence, risks=judged.risks, steps=(step,), error_text=judged.twice
         )
     if judged.risks:
         steps = tuple(_steps(judged.risks))
         return Answer(question, "risky", judged.risks[0].sentence, evidence, risks=judged.risks, steps=steps)
-    return Answer(
-        question, "safe", "each directory is of a replica that the metadata assigns to it", evidence
-    )
+    return Answer(question, "safe", "the metadata assigns the replica in each directory to it", evidence)
 
 
 def is_stray(each: HeldPartition, broker_id: int, image: Image) -> bool:
@@ -126,7 +126,7 @@ def _stray(own: Mapping[str, BrokerLogDir], broker_id: int, image: Image) -> Ite
     if moved:
         words = [each.name for each in moved]
         yield Risk(
-            "stray_replica", f"broker {broker_id} is no replica; Kafka makes them stray: {_named(words)}"
+            "stray_replica", f"broker {broker_id} is not a replica; Kafka makes them stray: {_named(words)}"
         )
 
 
@@ -168,7 +168,7 @@ def _lacking(own: Mapping[str, BrokerLogDir], image: Image) -> Iterator[Risk]:
     names = [image.tables.get(PARTITIONS, key) for _, key in sorted(lacking)]
     words = [f"{each.topic_name}-{each.partition_id}" for each in names if each is not None]
     if words:
-        yield Risk("lacking_replica", f"the broker begins these replicas without messages: {_named(words)}")
+        yield Risk("lacking_replica", f"the broker starts these replicas without messages: {_named(words)}")
 
 
 def duplicates(own: Mapping[str, BrokerLogDir], broker_id: int, image: Image) -> Iterator[str]:
@@ -202,13 +202,13 @@ def _twice_words(each: HeldPartition, here: str, first: str) -> str:
 def _steps(risks: Sequence[Risk]) -> Iterator[PlanStep]:
     names = {risk.name for risk in risks}
     if names & {"other_topic_id", "unknown_topic", "stray_replica"}:
-        yield PlanStep("copy what becomes stray to another place, if its messages are needed")
+        yield PlanStep("copy what becomes stray to another place if you need its messages")
     if "unregistered_directory" in names:
         yield PlanStep(
             "check that the directory is this broker's, and the captures newer than its last start"
         )
     if "lacking_replica" in names:
-        yield PlanStep("find the missing directories first: another replica must hold their messages")
+        yield PlanStep("find the missing directories first: another replica must have their messages")
 
 
 def _named(words: Sequence[str]) -> str:
