@@ -91,7 +91,8 @@ def _cluster_id(at: OpenedMoment) -> str:
     """Raises Failure."""
     if at.source.cluster_id is None:
         raise Failure(
-            f"the cluster's id is not known: {at.path} is no controller directory with a cluster.id in its "
+            f"the cluster's id is not known: {at.path} is not a controller directory with a cluster.id in "
+            f"its "
             "meta.properties"
         )
     return at.source.cluster_id

@@ -241,7 +241,7 @@ def _properties(path: Path) -> dict[str, str]:
         raise Failure(f"{path} cannot be read: {error}") from None
     wrong = wrong_number(properties)
     if wrong is not None:
-        raise Failure(f"{wrong} of {path} is no number: {properties[wrong]!r}")
+        raise Failure(f"{wrong} of {path} is not a number: {properties[wrong]!r}")
     return properties
 
 

@@ -100,7 +100,7 @@ class Commands:
         for acl, operations in grouped(state):
             yield from self._acls(acl, operations)
         for (name, mechanism), iterations in state.users.items():
-            self.left_out.append(f"{mechanism} credential of {name}: no log holds its password")
+            self.left_out.append(f"{mechanism} credential of {name}: its password is in no log")
             yield from self._or_left_out(name, lambda n=name, m=mechanism, i=iterations: [_user(n, m, i)])
 
     def _or_left_out(self, subject: str, make: Callable[[], Sequence[str]]) -> Sequence[str]:
@@ -162,7 +162,7 @@ class Commands:
         made = [operation for operation in operations if operation in known]
         for operation in operations:
             if operation not in known:
-                why = f"kafka-acls knows no {operation} of a {acl.resource_type}"
+                why = f"kafka-acls does not support {operation} on a {acl.resource_type}"
                 self.left_out.append(f"ACL {acl.words.replace(acl.operation, operation, 1)}: {why}")
         if not made:
             return ()
@@ -184,7 +184,7 @@ def _quotas(entity: Entity, quotas: Mapping[str, float]) -> str:
     words = ["--alter"]
     for kind, name in reversed(entity):
         if kind not in _QUOTA_TYPES:
-            raise NotExpressibleError(f"kafka-configs knows no entity of type {kind}")
+            raise NotExpressibleError(f"kafka-configs does not support entities of type {kind}")
         if name == "":
             raise NotExpressibleError("to kafka-configs an empty name is the default")
         words += ["--entity-type", _QUOTA_TYPES[kind]]

@@ -166,7 +166,7 @@ def _entity(fields: Fields) -> Entity:
         _known(name, kind, _ENTITY_TYPES)
         parts.append((kind, None if name.content is None else text_of(name, kind)))
     if not parts:
-        raise fields.node.error("an entity names a user, a client-id or an ip")
+        raise fields.node.error("an entity is a user, a client-id or an ip")
     return tuple(sorted(parts))
 
 

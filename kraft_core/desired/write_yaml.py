@@ -74,7 +74,7 @@ def secrets_of(state: DesiredState) -> Iterator[str]:
             if value.shown is None:
                 yield f"{subject}: config {name}: its value may be a secret"
     if state.users:
-        yield f"the passwords of {count(len(state.users), 'SCRAM credential')}: the log holds none"
+        yield f"the passwords of {count(len(state.users), 'SCRAM credential')}: the log contains none"
 
 
 def grouped(state: DesiredState) -> Iterator[tuple[AclBinding, list[str]]]:

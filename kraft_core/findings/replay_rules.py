@@ -127,7 +127,9 @@ def _effect(first: ReplayRefusal) -> str:
     """What Kafka does: on a controller the fault ends the process, on a broker alone it is logged."""
     classes = _CLASSES[first.type]
     when = "" if first.commit_status == "committed" else " once it is committed"
-    controllers = f"Every controller of Kafka {RELEASE} that replays it ends{when} ({classes.controller})"
+    controllers = (
+        f"Every controller of Kafka {RELEASE} that replays it terminates{when} ({classes.controller})"
+    )
     if first.by_controllers_only:
         return f"{controllers}; brokers apply it ({classes.loader})."
     return f"{controllers}; a broker skips it and continues with other metadata ({classes.loader})."

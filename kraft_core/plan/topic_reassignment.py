@@ -43,7 +43,7 @@ class ReassignPartitions:
     @property
     def words(self) -> str:
         ends = all(move.replicas is None for move in self.moves)
-        return f"{'give up the reassignment of' if ends else 'reassign'} {names_words(self.names)}"
+        return f"{'cancel the reassignment of' if ends else 'reassign'} {names_words(self.names)}"
 
     def results(self, controller: ActiveController) -> Sequence[TopicResult]:
         return alter_reassignments(controller, self.moves)

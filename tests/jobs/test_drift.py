@@ -53,7 +53,7 @@ def test_a_moment_is_as_its_export_desires_and_another_is_not(
     code, text, said = asked(capsys, "export", *placement, "--at", "1894", NODE)
     assert code == 0
     assert said.splitlines() == [
-        "not exported: the passwords of 3 SCRAM credentials: the log holds none",
+        "not exported: the passwords of 3 SCRAM credentials: the log contains none",
         "not exported: 1 delegation token: their secrets are in no log",
     ]
     file = tmp_path / "desired.yaml"

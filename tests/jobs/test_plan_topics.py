@@ -90,7 +90,7 @@ def test_a_file_with_a_wrong_number(capsys: pytest.CaptureFixture[str], tmp_path
     file = tmp_path / "controller.properties"
     file.write_text("num.partitions=many\n")
     assert main(["plan", "topic", "create", "t", "--controller-config", str(file), *LOADED]) == 2
-    assert f"num.partitions of {file} is no number: 'many'" in capsys.readouterr().err
+    assert f"num.partitions of {file} is not a number: 'many'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

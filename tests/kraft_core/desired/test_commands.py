@@ -144,7 +144,7 @@ TOPIC_ACL = ("TOPIC", "t", "LITERAL", "User:a", "*", "ALLOW")
         (DesiredState(topics={" t": TopicState(" t", 1, 1, {})}), "topic  t: Kafka's tools trim names"),
         (DesiredState(topics={"t": TopicState("t", 0, None, {})}), "topic t: it has no partitions"),
         (DesiredState(quotas={(("user", ""),): {"x": 1.0}}), "an empty name is the default"),
-        (DesiredState(quotas={(("team", "a"),): {"x": 1.0}}), "knows no entity of type team"),
+        (DesiredState(quotas={(("team", "a"),): {"x": 1.0}}), "does not support entities of type team"),
         (
             DesiredState(configs={("BROKER_LOGGER", "1"): {"a": ConfigValue("b")}}),
             "no command sets configs of BROKER_LOGGER",
@@ -157,7 +157,10 @@ TOPIC_ACL = ("TOPIC", "t", "LITERAL", "User:a", "*", "ALLOW")
             DesiredState(configs={("BROKER", "1"): {"a": ConfigValue("c", is_secret=True)}}),
             "config a: its value may be a secret",
         ),
-        (DesiredState(acls={AclBinding(*TOPIC_ACL, "CLUSTER_ACTION")}), "knows no CLUSTER_ACTION of a TOPIC"),
+        (
+            DesiredState(acls={AclBinding(*TOPIC_ACL, "CLUSTER_ACTION")}),
+            "does not support CLUSTER_ACTION on a TOPIC",
+        ),
         (
             DesiredState(acls={AclBinding("TOPIC", "t", "LITERAL", "nobody", "*", "ALLOW", "READ")}),
             "'nobody' is not a principal",

@@ -49,7 +49,7 @@ def test_one_finding_names_record_subject_classes_and_captures() -> None:
     assert (finding.severity, finding.first_offset, finding.end_offset) == ("error", 1100, 1101)
     assert finding.sentence == (
         "PARTITION_CHANGE_RECORD at offset 1100 of epoch 3 cannot be replayed: change of unknown partition 0 "
-        f"of {TOPIC}. Every controller of Kafka 4.3.1 that replays it ends (ReplicationControlManager); a "
+        f"of {TOPIC}. Every controller of Kafka 4.3.1 that replays it terminates (ReplicationControlManager); a "
         f"broker skips it and continues with other metadata (TopicsDelta)."
     )
     assert finding.evidence == (
@@ -64,7 +64,7 @@ def test_what_is_not_committed_yet_and_what_controllers_alone_refuse_is_told() -
     (finding,) = found(at_the_end)
     assert finding.severity == "error"
     assert finding.sentence.endswith(
-        "Every controller of Kafka 4.3.1 that replays it ends once it is committed "
+        "Every controller of Kafka 4.3.1 that replays it terminates once it is committed "
         "(ReplicationControlManager); brokers apply it (TopicsDelta)."
     )
 
