@@ -49,8 +49,8 @@ def test_one_finding_names_record_subject_classes_and_captures() -> None:
     assert (finding.severity, finding.first_offset, finding.end_offset) == ("error", 1100, 1101)
     assert finding.sentence == (
         "PARTITION_CHANGE_RECORD at offset 1100 of epoch 3 cannot be replayed: change of unknown partition 0 "
-        f"of {TOPIC}. Every controller of Kafka 4.3.1 that replays it terminates (ReplicationControlManager); a "
-        f"broker skips it and continues with other metadata (TopicsDelta)."
+        f"of {TOPIC}. Every controller of Kafka 4.3.1 that replays it terminates "
+        "(ReplicationControlManager); a broker skips it and continues with other metadata (TopicsDelta)."
     )
     assert finding.evidence == (
         "replayed from the log from offset 0 on, of which nothing is missing; the record is committed"
