@@ -111,11 +111,11 @@ def read_log_dir(path: Path) -> LogDir:
     """What is at the path of a log directory."""
     from kraft_core.storage.log_dirs import LogDir
 
-    if not path.exists():
-        return LogDir(exists=False, is_directory=False)
-    if not path.is_dir():
-        return LogDir(is_directory=False)
     try:
+        if not path.exists():
+            return LogDir(exists=False, is_directory=False)
+        if not path.is_dir():
+            return LogDir(is_directory=False)
         others = tuple(sorted(each.name for each in path.iterdir() if each.name != META_PROPERTIES))
         meta = path / META_PROPERTIES
         return LogDir(meta=meta.read_bytes() if meta.exists() else None, other_names=others)

@@ -156,6 +156,10 @@ def test_an_observer_and_a_static_voter() -> None:
             replace(STANDALONE, add_scram=("SCRAM-SHA-256=[name=a,password=b,salt=*]",)),
             "Failed to decode given salt: ...",
         ),
+        (
+            replace(STANDALONE, add_scram=("SCRAM-SHA-256=[name=a,password=b,c=d]",)),
+            "Unknown SCRAM configurations: ...",
+        ),
         (FormatRequest("c", initial_controllers="1@h:9093"), "No colon following port could be found."),
     ],
 )
