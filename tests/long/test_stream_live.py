@@ -106,6 +106,30 @@ def test_an_uncommitted_tail_is_no_row(live: ObservedCluster, ops: Operator, tmp
 
 
 @pytest.mark.long
+def test_a_minute_without_a_leader_is_waited_out(
+    live: ObservedCluster, ops: Operator, tmp_path: Path
+) -> None:
+    """Two of three voters are stopped; the stream says so once a minute, and goes on with their return."""
+    driver = Driver(tmp_path / "on", options(live), EVERY_SECOND)
+    with driving(driver):
+        driver.until(live.watermark(live.leader(*VOTERS)))
+        live.pause(1, 2)
+        time.sleep(75)
+        assert driver.is_running()
+        held = len(driver.offsets())
+        time.sleep(5)
+        assert len(driver.offsets()) == held
+        live.resume(1, 2)
+        live.leader(*VOTERS)
+        assert "OK" in ops.do("topic after-a-minute 1 1")
+        end = live.watermark(live.leader(*VOTERS))
+        driver.until(end)
+        driver.kill()
+    assert 1 <= driver.said.count("no leader answers, asking again") <= 8
+    assert equal_captures(driver, live, "a-minute") >= end
+
+
+@pytest.mark.long
 def test_available_now_reads_what_is_committed(live: ObservedCluster, tmp_path: Path) -> None:
     committed = live.watermark(live.leader(*VOTERS))
     driver = Driver(tmp_path / "now", options(live) | {"maxOffsetsPerTrigger": "200"}, {"availableNow": True})
