@@ -190,7 +190,10 @@ def _answer(metadata: CapturedMetadata, asked: TopicQuestion, outcome: _Outcome)
             _refusal(change, results, refused),
             evidence,
             tuple(_in_files(assumed)),
-            tuple(risk for risk in outcome.risks if risk.name == "half_written"),
+            (
+                *(risk for risk in outcome.risks if risk.name == "half_written"),
+                *_gives_up(results),
+            ),
             error=first.error,
             error_text=text,
             results=shown,
@@ -256,6 +259,14 @@ def _throttled(controller: ActiveController, change: TopicChange) -> Iterator[st
     quotas = [quota for _, quota in controller.image.tables.items(CLIENT_QUOTAS) if quota.key == QUOTA]
     if quotas and change.is_limited:
         yield f"{QUOTA} is limited for some users: whether it leaves room is in no log"
+
+
+def _gives_up(results: Sequence[TopicResult]) -> Iterator[Risk]:
+    if all(each.error is ErrorCode.UNKNOWN_SERVER_ERROR and not each.records for each in results):
+        words = (
+            "the controller of release 4.3 runs out of memory over so many partitions, and another takes over"
+        )
+        yield Risk("controller_fails", words)
 
 
 def _too_large(results: Sequence[TopicResult]) -> Iterator[str]:

@@ -9,12 +9,13 @@ from kraft_core.image.configs import TOPIC_RESOURCE
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.topic_control import controller_file as file_names
 from kraft_core.topic_control.config_types import ConfigRefusedError
-from kraft_core.topic_control.controller import ActiveController
+from kraft_core.topic_control.controller import RULES_OF, ActiveController
 from kraft_core.topic_control.java import utf16_length
 from kraft_core.topic_control.placement import PlacementRefusedError, place
 from kraft_core.topic_control.requests import (
     MOST_RECORDS,
     NEW_TOPIC_ID,
+    NO_MEMORY,
     UNSET,
     NewTopic,
     RequestRefusedError,
@@ -51,6 +52,9 @@ def create_topics(controller: ActiveController, topics: Sequence[NewTopic]) -> l
 def create_distinct(controller: ActiveController, topics: Sequence[NewTopic]) -> list[TopicResult]:
     """The same for topics of different names, as ReplicationControlManager has them."""
     partitions = sum(_asked_partitions(controller, topic) for topic in topics)
+    if controller.release == RULES_OF[0]:
+        # It sums in 32 bits, so that two topics of 2^31 - 1 partitions pass.
+        partitions = (partitions + (1 << 31)) % (1 << 32) - (1 << 31)
     if partitions > MOST_RECORDS:
         text = "Excessively large number of partitions per request."
         raise RequestRefusedError(ErrorCode.POLICY_VIOLATION, text)
@@ -176,10 +180,13 @@ def _placed(controller: ActiveController, topic: NewTopic) -> list[tuple[int, ..
         partitions = controller.file.integer(file_names.DEFAULT_PARTITIONS)
     if replication_factor == UNSET:
         replication_factor = controller.file.integer(file_names.DEFAULT_REPLICATION_FACTOR)
+    if partitions > NO_MEMORY:
+        raise RequestRefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     brokers = controller.usable_brokers()
     reason = "All brokers are currently fenced or in controlled shutdown."
     try:
-        placed = place(brokers, partitions, replication_factor, controller.chooser)
+        wanted = min(partitions, MOST_RECORDS + 1)
+        placed = place(brokers, wanted, replication_factor, controller.chooser)
         if all(controller.in_sync(replicas) for replicas in placed):
             return placed
     except PlacementRefusedError as refused:

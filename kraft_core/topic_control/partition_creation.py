@@ -11,6 +11,7 @@ from kraft_core.topic_control.java import timeline_order
 from kraft_core.topic_control.placement import PlacementRefusedError, place
 from kraft_core.topic_control.requests import (
     MOST_RECORDS,
+    NO_MEMORY,
     NewPartitions,
     RequestRefusedError,
     TopicRecord,
@@ -44,7 +45,7 @@ def create_distinct_partitions(
         records: list[TopicRecord] = []
         error, text = ErrorCode.NONE, None
         try:
-            for record in _records(controller, topic):
+            for record in _records(controller, topic, left + 1):
                 if len(records) == left:
                     # The controller takes a full list of records for an unknown fault of this topic.
                     raise TopicRefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
@@ -68,17 +69,21 @@ def _check_total(controller: ActiveController, topics: Sequence[NewPartitions]) 
         raise RequestRefusedError(ErrorCode.POLICY_VIOLATION, text)
 
 
-def _records(controller: ActiveController, topic: NewPartitions) -> Iterator[TopicRecord]:
-    """Raises TopicRefusedError, also after some of them: Kafka writes those."""
+def _records(controller: ActiveController, topic: NewPartitions, most: int) -> Iterator[TopicRecord]:
+    """At most so many. Raises TopicRefusedError, also after some of them: Kafka writes those."""
     topic_id = controller.topic_id(topic.name)
     if topic_id is None:
         raise TopicRefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
     partitions = controller.partitions(topic_id)
     begin = len(partitions)
     additional = _additional(topic, begin)
+    if additional > NO_MEMORY:
+        raise RequestRefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     first = timeline_order(sorted(partitions), int)[0]
     factor = len(partitions[first].replicas)
-    for partition_id, replicas in enumerate(_replicas(controller, topic, begin, additional, factor), begin):
+    for partition_id, replicas in enumerate(
+        _replicas(controller, topic, begin, min(additional, most), factor), begin
+    ):
         if not controller.in_sync(replicas):
             raise TopicRefusedError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,

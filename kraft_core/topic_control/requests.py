@@ -76,9 +76,9 @@ class TopicRefusedError(Exception):
 
 
 class RequestRefusedError(Exception):
-    """The controller refuses the whole request: no topic of it changes. text: Kafka's."""
+    """The controller refuses the whole request: no topic of it changes. text: Kafka's, None for none."""
 
-    def __init__(self, error: ErrorCode, text: str) -> None:
+    def __init__(self, error: ErrorCode, text: str | None) -> None:
         super().__init__(text)
         self.error = error
         self.text = text
@@ -95,3 +95,5 @@ def within_limit(count: int) -> None:
 
 
 MOST_RECORDS = 10_000
+NO_MEMORY = 1 << 24
+"""Partitions of one topic whose placement needs gigabytes: a controller of 4.3 gives up its leadership."""

@@ -286,6 +286,10 @@ def create(rng: random.Random) -> dict[str, Any]:
     for _ in range(rng.choice((1, 1, 1, 2, 3, 5))):
         made = creatable(rng, asked, many=many)
         topics[made["name"]] = made
+    if rng.random() < 0.002:
+        # In 32 bits their sum is negative.
+        for made in topics.values():
+            made["partitions"] = (1 << 31) - 1
     return asked | {
         "ask": "create",
         "request": {"topics": list(topics.values()), "validateOnly": rng.random() < 0.1},

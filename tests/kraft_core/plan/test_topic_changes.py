@@ -206,3 +206,12 @@ def test_without_evidence_nothing_is_safe(change: TopicChange, gone: set[str]) -
         if found.image is not None and found.committed is not None:
             found = WITHOUT[name](found)
     assert plan_topics(found, TopicQuestion(change, FILE)).verdict in ("not_known", "refused")
+
+
+def test_so_many_partitions_that_the_controller_fails() -> None:
+    made = add((1 << 31) - 1)
+    assert (made.verdict, made.error, names(made)) == (
+        "refused",
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ["controller_fails"],
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -102,6 +103,20 @@ def test_a_request_writes_ten_thousand_records_at_most() -> None:
         asked(NewTopic("t", 10_000, 1))
     assert refused.value.text == "Unable to perform excessively large batch operation."
     assert len(asked(NewTopic("t", 9_999, 1))[0].records) == 10_000
+
+
+def test_a_sum_that_does_not_fit_into_32_bits() -> None:
+    wide = [NewTopic(name, (1 << 31) - 1, 1) for name in ("t", "u")]
+    with pytest.raises(RequestRefusedError) as refused:
+        asked(*wide)
+    assert refused.value.error is ErrorCode.UNKNOWN_SERVER_ERROR
+    # Existing topics are not placed.
+    assert asked(replace(wide[0], name="base"), replace(wide[1], name="a.b"))[1].error.name.startswith(
+        "TOPIC"
+    )
+    with pytest.raises(RequestRefusedError) as refused:
+        create_topics(replace(controller(), release="4.4"), wide)
+    assert refused.value.error is ErrorCode.POLICY_VIOLATION
 
 
 def test_min_isr_clears_elrs() -> None:
