@@ -40,6 +40,15 @@ def hash_order(names: Iterable[str], buckets: int = 16) -> list[str]:
     return sorted(names, key=lambda name: hash_bucket(name, buckets))
 
 
+def hash_order_of_ids(ids: Iterable[int]) -> list[int]:
+    """The order in which java.util.HashMap iterates over numbers from 0 on; those of one bucket ascend."""
+    ascending = sorted(ids)
+    buckets = 16
+    while len(ascending) > buckets * 3 // 4:
+        buckets *= 2
+    return sorted(ascending, key=lambda id_: (id_ ^ (id_ >> 16)) & (buckets - 1))
+
+
 def hash_bucket(name: str, buckets: int) -> int:
     """The bucket of a string in java.util.HashMap; buckets: a power of 2."""
     code = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from kraft_core.format.java_text import hash_order_of_ids
 from kraft_core.raft.voters import Endpoint, Voter, VoterSet
 
 NOT_KNOWN = "not known"
@@ -52,7 +53,7 @@ def describe_status(quorum: QuorumAt) -> Iterator[str]:
 
 def describe_replication(quorum: QuorumAt) -> Iterator[str]:
     """describe --replication: the leader, then the other voters."""
-    voters = sorted(_ids_in_order(quorum), key=lambda node: node != quorum.leader_id)
+    voters = sorted(hash_order_of_ids(quorum.voter_ids), key=lambda node: node != quorum.leader_id)
     rows = [_COLUMNS, *(_row(quorum, node) for node in voters)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
     for row in rows:
@@ -67,10 +68,12 @@ def _row(quorum: QuorumAt, node: int) -> tuple[str, ...]:
 
 
 def _voters(quorum: QuorumAt) -> str:
+    """The leader keeps them in a HashMap by id (LeaderState)."""
+    ids = hash_order_of_ids(quorum.voter_ids)
     if quorum.voters is None:
-        return f"[{', '.join(_object(node) for node in _ids_in_order(quorum))}]"
+        return f"[{', '.join(map(_object, ids))}]"
     by_id = {voter.key.id: voter for voter in quorum.voters}
-    return f"[{', '.join(_voter(by_id[node]) for node in _ids_in_order(quorum))}]"
+    return f"[{', '.join(_voter(by_id[node]) for node in ids)}]"
 
 
 def _voter(voter: Voter) -> str:
@@ -86,11 +89,3 @@ def _object(node: int, directory_id: str | None = None, endpoints: Iterable[Endp
 def _host(host: str) -> str:
     """RaftVoterEndpoint.toString: an address of IPv6 in brackets."""
     return f"[{host}]" if ":" in host else host
-
-
-def _ids_in_order(quorum: QuorumAt) -> list[int]:
-    """The leader keeps voters in a HashMap of their ids, of 16 buckets for up to 12 voters (LeaderState)."""
-    buckets = 16
-    while len(quorum.voter_ids) > buckets * 3 // 4:
-        buckets *= 2
-    return sorted(sorted(quorum.voter_ids), key=lambda node: (node ^ (node >> 16)) & (buckets - 1))
