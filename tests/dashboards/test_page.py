@@ -199,7 +199,7 @@ def test_what_is_only_reported_is_no_voter_set_of_the_log() -> None:
     assert (reported["sets"], reported["changes"], reported["leading"]) == (
         before["sets"], before["changes"], before["leading"],
     )  # fmt: skip
-    assert "Only reported" not in page(states("a"), {"a": before}, NOW, "lake").text
+    assert "Reported voter sets, not proven" not in page(states("a"), {"a": before}, NOW, "lake").text
 
 
 def test_nothing_is_at_most_over_a_time_that_no_capture_covers() -> None:

@@ -230,7 +230,7 @@ def test_a_lake_in_a_metastore(metastore: str, plain: Plain, golden: Path, tmp_p
     shutil.copytree(lake, other)
     refused = kraftlake("sql", "SELECT 1", "--lake", other)
     assert refused.ended() == 2
-    assert f"`spark_catalog`.`quorums` shows the lake {lake}: name another" in refused.err.read_text()
+    assert f"`spark_catalog`.`quorums` shows the lake {lake}: choose another" in refused.err.read_text()
     shutil.rmtree(lake)
     assert kraftlake("sql", "SELECT 1", "--lake", other).ended() == 0
     is_shown(other)

@@ -340,8 +340,8 @@ NO_KEYS = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
 REFUSALS = (
     ("s3://no-such-bucket/lake", {}, 2, "there is no bucket no-such-bucket"),
     ("s3://bucket/lake", {}, 2, "s3://bucket/lake is not a lake"),
-    ("s3://bucket/lake", {"AWS_SECRET_ACCESS_KEY": "wrong"}, 78, "refuses the key"),
-    ("s3://bucket/lake", {"AWS_ACCESS_KEY_ID": "nobody"}, 78, "refuses the key"),
+    ("s3://bucket/lake", {"AWS_SECRET_ACCESS_KEY": "wrong"}, 78, "rejects the key"),
+    ("s3://bucket/lake", {"AWS_ACCESS_KEY_ID": "nobody"}, 78, "rejects the key"),
     ("s3://bucket/lake", NO_KEYS, 78, "no credentials"),
     ("s3://bucket/lake", {**NO_KEYS, "AWS_PROFILE": "nobody"}, 78, "profile nobody has no keys"),
     ("s3://bucket/lake", {"AWS_ENDPOINT_URL": "gone"}, 75, "run the same command again"),

@@ -69,7 +69,7 @@ SAID = (
         ExitCode.ENVIRONMENT,
         "no credentials",
     ),
-    ("403 Forbidden: <Error><Code>SignatureDoesNotMatch</Code>", ExitCode.ENVIRONMENT, "refuses the key"),
+    ("403 Forbidden: <Error><Code>SignatureDoesNotMatch</Code>", ExitCode.ENVIRONMENT, "rejects the key"),
     (
         "400 Bad Request: <Code>AuthorizationHeaderMalformed</Code>",
         ExitCode.ENVIRONMENT,

@@ -83,7 +83,7 @@ def test_a_quorum_without_a_leader_is_a_row_that_says_so() -> None:
         second = next_offset(reader, first)
         (row,) = rows(reader, first, second)
         assert "no leader answers" in row["error"]
-        assert "does not lead" in row["error"]
+        assert "is not the leader" in row["error"]
         assert {row[name] for name in ("leader_id", "leader_epoch", "high_watermark", "node_id")} == {None}
         with held.lock:
             quorum.act(Elapse(8000))

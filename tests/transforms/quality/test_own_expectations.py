@@ -26,7 +26,7 @@ QUERY = "SELECT cluster_id, epoch FROM own_epochs WHERE epoch > 2 -- of any clus
         ("topics", "Named", {"sql": "SELECT 1"}, "a name consists of lower-case letters, digits and _"),
         ("topics", "named", {"sql": "SELECT 1", "levl": 1}, "unknown setting levl; known: allowed, column"),
         ("topics", "named", {"sql": "SELECT 1", "max": 1}, "either sql, or column with min or max"),
-        ("topics", "named", {"sql": " "}, "sql is text"),
+        ("topics", "named", {"sql": " "}, "sql must be a string"),
         ("topics", "named", {"sql": 3}, "sql must be a string, not 3"),
         ("topics", "named", {"column": "name"}, "column needs min or max"),
         ("topics", "named", {"column": "name", "min": "a"}, "min must be a number, not 'a'"),

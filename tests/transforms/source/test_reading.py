@@ -282,7 +282,7 @@ def test_a_schema_of_ones_own(golden: Path) -> None:
         ({"types": " , "}, "option types is empty"),
         ({"include": "logs"}, "option include: logs is not one of log, checkpoints"),
         ({"mode": "DROPMALFORMED"}, "option mode: DROPMALFORMED is not one of PERMISSIVE, FAILFAST"),
-        ({"secrets": "show"}, "option secrets: only redact is known"),
+        ({"secrets": "show"}, "option secrets: only redact is supported"),
         ({"startingOffset": "-2"}, "option startingOffset: '-2' is not a non-negative whole number"),
         ({"startingOffset": "5", "endingOffset": "4"}, "option endingOffset: 4 is before startingOffset 5"),
     ],
