@@ -264,7 +264,7 @@ def _throttled(controller: ActiveController, change: TopicChange) -> Iterator[st
 def _gives_up(results: Sequence[TopicResult]) -> Iterator[Risk]:
     if all(each.error is ErrorCode.UNKNOWN_SERVER_ERROR and not each.records for each in results):
         words = (
-            "the controller of release 4.3 runs out of memory over so many partitions, and another takes over"
+            "release 4.3 runs out of memory over so many partitions: the controller gives up its leadership"
         )
         yield Risk("controller_fails", words)
 
