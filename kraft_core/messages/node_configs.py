@@ -44,3 +44,22 @@ _FROM = {
 }
 ACCEPTED_FROM = {name: least for least, names in _FROM.items() for name in names.split()}
 """Numbers: name -> the least value that Kafka takes, or more than that."""
+
+_TEXTS = """
+    authorizer.class.name broker.rack delegation.token.secret.key replica.selector.class sasl.jaas.config
+    sasl.kerberos.kinit.cmd sasl.kerberos.service.name sasl.mechanism.controller.protocol
+    sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.iss
+    sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
+    sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.private.key.passphrase
+    sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
+    sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.expected.issuer
+    sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name
+    sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url security.providers
+    ssl.endpoint.identification.algorithm ssl.key.password ssl.keymanager.algorithm
+    ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password
+    ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider
+    ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates
+    ssl.truststore.location ssl.truststore.password ssl.truststore.type
+"""
+FREE_TEXTS = frozenset(_TEXTS.split())
+"""Texts and passwords that Kafka takes as they are when it reads the file: a node may fail on them later."""

@@ -50,6 +50,11 @@ class Listeners:
     is_named: bool
 
     @property
+    def inter_broker_protocol(self) -> str:
+        """The security protocol between brokers."""
+        return self.protocols.get(self.inter_broker, "") if self.is_named else self.inter_broker
+
+    @property
     def controllers(self) -> tuple[Listener, ...]:
         return tuple(each for each in self.listeners if each.name in self.controller_names)
 

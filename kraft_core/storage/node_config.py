@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kraft_core.messages.configs import CONFIG_TYPES
-from kraft_core.messages.node_configs import ACCEPTED_FROM
+from kraft_core.messages.node_configs import ACCEPTED_FROM, FREE_TEXTS
 from kraft_core.messages.releases import Release
 from kraft_core.storage.java_values import java_integer
 from kraft_core.storage.listeners import Listener, Listeners, read_listeners, security_protocol
@@ -24,12 +24,15 @@ _UNSTABLE = "unstable.feature.versions.enable"
 _VOTERS = "controller.quorum.voters"
 _BOOTSTRAP = "controller.quorum.bootstrap.servers"
 _AUTO_JOIN = "controller.quorum.auto.join.enable"
+_MECHANISMS = "sasl.enabled.mechanisms"
+_MECHANISM = "sasl.mechanism.inter.broker.protocol"
+_DEFAULT_MECHANISM = "GSSAPI"
 _JUDGED = frozenset(
     {
         *("process.roles", "node.id", "broker.id", "controller.listener.names", "listeners"),
         *("advertised.listeners", "listener.security.protocol.map", "inter.broker.listener.name"),
         *("security.inter.broker.protocol", "log.dir", "log.dirs", "metadata.log.dir"),
-        *(_UNSTABLE, _VOTERS, _BOOTSTRAP, _AUTO_JOIN),
+        *(_UNSTABLE, _VOTERS, _BOOTSTRAP, _AUTO_JOIN, _MECHANISMS, _MECHANISM),
     }
 )
 _HOST_PORT = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)]?:([0-9]+)", re.ASCII)
@@ -89,6 +92,7 @@ def read_node_config(entries: Mapping[str, str], release: Release) -> NodeConfig
     voters = _static_voters(_plain_list(given, _VOTERS))
     servers = _plain_list(given, _BOOTSTRAP)
     _check_servers(servers)
+    _mechanisms(given, _MECHANISMS)
     auto_join = _truth(given, _AUTO_JOIN)
     listeners = read_listeners(
         given,
@@ -104,6 +108,7 @@ def read_node_config(entries: Mapping[str, str], release: Release) -> NodeConfig
         _Quorum(node_id, frozenset(roles), frozenset(voters), has_servers=bool(servers), auto_join=auto_join),
         listeners,
     )
+    _check_sasl(given, listeners)
     metadata_log_dir = given.get("metadata.log.dir") or log_dirs[0]
     return NodeConfig(
         node_id,
@@ -121,7 +126,7 @@ def read_node_config(entries: Mapping[str, str], release: Release) -> NodeConfig
 def _is_taken(name: str, value: str) -> bool:
     """Whether Kafka takes the entry in any case."""
     type_ = CONFIG_TYPES.get(name)
-    if name in _JUDGED or (type_ is None and not name.startswith("config.providers")):
+    if name in _JUDGED | FREE_TEXTS or (type_ is None and not name.startswith("config.providers")):
         return True
     if type_ == "boolean":
         return value.lower() in ("true", "false")
@@ -259,6 +264,26 @@ def _check_roles(quorum: _Quorum, listeners: Listeners) -> None:
             )
         listeners.check_controllers()
     listeners.check_advertised(is_broker=BROKER in quorum.roles)
+
+
+def _mechanisms(given: Mapping[str, str], name: str) -> list[str]:
+    """A list of SASL mechanisms, which may be empty. Raises ToolError."""
+    values = _plain_list(given, name) if name in given else [_DEFAULT_MECHANISM]
+    if not all(values):
+        raise config_error(f"Configuration '{name}' values must not be empty.")
+    return values
+
+
+def _check_sasl(given: Mapping[str, str], listeners: Listeners) -> None:
+    """Raises ToolError."""
+    if not listeners.inter_broker_protocol.startswith("SASL_"):
+        return
+    own = f"listener.name.{listeners.inter_broker.lower()}.{_MECHANISMS}"
+    mechanisms = _mechanisms(given, own if own in given else _MECHANISMS)
+    if given.get(_MECHANISM, _DEFAULT_MECHANISM) not in mechanisms:
+        raise unmet_requirement(
+            f"{_MECHANISM} must be included in {_MECHANISMS} when SASL is used for inter-broker communication"
+        )
 
 
 def _scala_set(ids: frozenset[int]) -> str:

@@ -77,6 +77,8 @@ def drawn_node(rng: random.Random, folder: Path) -> DrawnNode:
             "my.own": "x",
             "auto.create.topics.enable": "FALSE",
         }
+    if rng.random() < 0.2:
+        entries |= _sasl(rng)
     request = _request(rng, node_id, is_controller="controller" in roles, is_static=is_static)
     metas: dict[Path, str | None] = {}
     if rng.random() < 0.5:
@@ -101,6 +103,21 @@ def _listeners(rng: random.Random, roles: str) -> dict[str, str]:
     if rng.random() < 0.3:
         entries["listener.security.protocol.map"] = "CONTROLLER:PLAINTEXT, plaintext:plaintext"
     return entries
+
+
+def _sasl(rng: random.Random) -> dict[str, str]:
+    """SASL between brokers; whether the mechanism is enabled is drawn."""
+    drawn = {"sasl.mechanism.inter.broker.protocol": rng.choice(["PLAIN", "GSSAPI", "SCRAM-SHA-512"])}
+    for name in ("sasl.enabled.mechanisms", "listener.name.plaintext.sasl.enabled.mechanisms"):
+        if rng.random() < 0.6:
+            drawn[name] = rng.choice(["PLAIN", "PLAIN, SCRAM-SHA-512", "GSSAPI", ""])
+    return {
+        "listener.security.protocol.map": "CONTROLLER:SASL_SSL,PLAINTEXT:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "ssl.keystore.password": "a secret",
+        "super.users": "User:admin",
+        **drawn,
+    }
 
 
 _WRONG = {
@@ -147,6 +164,8 @@ _WRONG = {
         "3000@h:1,7@h:2",
     ),
     "controller.quorum.bootstrap.servers": ("h", "", "h:1", "h!:1"),
+    "sasl.enabled.mechanisms": ("", "PLAIN", "PLAIN,,X", "GSSAPI,PLAIN"),
+    "sasl.mechanism.inter.broker.protocol": ("PLAIN", "GSSAPI"),
     "log.dirs": ("", "/x,,/y"),
     "controller.quorum.auto.join.enable": ("true", "yes"),
     "unstable.feature.versions.enable": ("maybe", "TRUE"),

@@ -23,7 +23,7 @@ from jobs.plan_format import read_log_dir
 from kraft_core.format.record import Record, read_log
 from kraft_core.format.side_files import read_properties
 from kraft_core.messages.configs import CONFIG_TYPES
-from kraft_core.messages.node_configs import ACCEPTED_FROM
+from kraft_core.messages.node_configs import ACCEPTED_FROM, FREE_TEXTS
 from kraft_core.messages.releases import release_of
 from kraft_core.raft.voters import VoterSet
 from kraft_core.storage.formatter import (
@@ -107,7 +107,9 @@ def test_what_is_declared_to_be_accepted_is(version: str, tmp_path: Path) -> Non
     least = {name: str(number) for name, number in ACCEPTED_FROM.items()}
     above = {name: str(most[CONFIG_TYPES[name]]) for name in ACCEPTED_FROM}
     lines: list[str] = []
-    for nth, entries in enumerate([least, above, *({name: number} for name, number in least.items())]):
+    texts = dict.fromkeys(sorted(FREE_TEXTS), "any text")
+    alone = [{name: value} for name, value in (least | texts).items()]
+    for nth, entries in enumerate([least | texts, above, *alone]):
         file = tmp_path / f"{nth}.properties"
         file.write_text("\n".join(f"{name}={value}" for name, value in (base | entries).items()))
         lines.append(f"info\t--config\t{file}")

@@ -82,7 +82,7 @@ def test_a_node_is_read() -> None:
         ("num.io.threads", "x"),
         ("num.io.threads", "4294967296"),
         ("auto.create.topics.enable", "yes"),
-        ("sasl.enabled.mechanisms", "PLAIN"),
+        ("ssl.client.auth", "x"),
         ("log.cleaner.threads", "2"),
         ("config.providers", "file"),
     ],
