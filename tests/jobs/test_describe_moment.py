@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ GOLDEN = CHECKOUT / "tests/golden"
 NODE = "tests/golden/dynamic-membership/node-3"
 CHECKPOINT = f"{NODE}/__cluster_metadata-0/00000000000000003692-0000000009.checkpoint"
 DYNAMIC = "rPoTXydvQsK3Nv6AA77Cqg"
+WHAT = ("topics", "cluster", "features", "quorum")
 KNOWN = ("ClusterId", "LeaderId", "LeaderEpoch", "CurrentVoters")
 
 
@@ -93,6 +95,25 @@ def test_what_is_not_known_is_an_error(
     answered, out, said = asked(capsys, *words)
     assert (answered, out) == (code, "")
     assert message in said
+
+
+def test_evidence_is_taken_away_piece_by_piece(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is described of the rest is not known, or as it was: never something else."""
+    whole = {what: asked(capsys, what, "--at", "3600", "--captures", NODE)[1] for what in WHAT}
+    log = tmp_path / "node" / "__cluster_metadata-0"
+    shutil.copytree(CHECKOUT / NODE, tmp_path / "node")
+    taken = sorted(file for file in log.iterdir() if file.suffix in (".log", ".checkpoint"))
+    assert len(taken) >= 4
+    answered: list[int] = []
+    for file in (*taken, tmp_path / "node" / "meta.properties"):
+        file.unlink()
+        for what in WHAT:
+            code, out, said = asked(capsys, what, "--at", "3600", "--captures", tmp_path / "node")
+            answered.append(code)
+            # Whole as before, or an error, or said to be a part.
+            assert out == whole[what] if code == 0 else out == "" or "warning: " in said
+    assert 0 in answered
+    assert answered[-len(WHAT) :] == [3] * len(WHAT)
 
 
 def test_a_log_without_its_beginning_is_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
