@@ -32,6 +32,7 @@ from tests.long.live_stream import (
     driving,
     file_rows,
     observed_cluster,
+    snapshots,
 )
 
 VOTERS, JOINING, BROKER = (1, 2, 3), 4, 11
@@ -80,11 +81,13 @@ class Committed:
         leader = self.live.leader(*(voters or VOTERS))
         self.add(leader, self.live.watermark(leader))
 
-    def add(self, node: int, end: int) -> None:
+    def add(self, node: int, end: int) -> Path:
         """Add what a node has below an offset up to which its log is committed."""
-        for offset, row in captured_rows(self.captured(node), self.live.cluster_id, end).items():
+        folder = self.captured(node)
+        for offset, row in captured_rows(folder, self.live.cluster_id, end).items():
             known = self.rows.setdefault(offset, row)
             assert known == row, (known, row)
+        return folder
 
     def captured(self, node: int) -> Path:
         """A capture, taken again where Kafka deletes what is being copied."""
@@ -277,12 +280,12 @@ def test_a_stream_has_what_was_committed(live: SmallSegments, tmp_path: Path) ->
     leader = live.leader(*VOTERS)
     while live.watermark(leader) < len(rows):
         time.sleep(0.5)
-    for node in VOTERS:
-        committed.add(node, len(rows))
+    finals = [committed.add(node, len(rows)) for node in VOTERS]
     assert [row["offset"] for row in rows] == list(range(len(rows)))
     assert len(rows) >= end
     assert rows == [committed.rows[offset] for offset in range(len(rows))]
     assert tail - {(row["offset"], row["leader_epoch"]) for row in rows}, "nothing was truncated"
+    begins_with_a_snapshot(Driver(tmp_path / "late", where, {"availableNow": True}), committed, finals)
     print(len(rows), "records;", dict(killed), f"{time.monotonic() - began:.0f} s")
 
 
@@ -296,3 +299,22 @@ def _is_done(work: Future[Any]) -> bool:
 def _begin_later(live: SmallSegments) -> bool:
     """Whether the voters have deleted their first segments."""
     return not any((live.folder(node) / "__cluster_metadata-0" / f"{0:020}.log").exists() for node in VOTERS)
+
+
+def begins_with_a_snapshot(driver: Driver, committed: Committed, finals: list[Path]) -> None:
+    """A stream that begins now reads a checkpoint's records, then the log from its start on."""
+    live = committed.live
+    with driving(driver):
+        assert driver.ended() == 0, driver.said[-4000:]
+    found = driver.rows()
+    log = alike(found)
+    committed.add(live.leader(*VOTERS), log[-1]["offset"] + 1)
+    first = log[0]["offset"]
+    assert first > 0
+    assert log == [committed.rows[first + index] for index in range(len(log))]
+    ((place, snapshot),) = snapshots(found).items()
+    copies = [
+        snapshots(file_rows(capture, live.cluster_id, "checkpoints")).get(place)
+        for capture in (*finals, *map(committed.captured, VOTERS))
+    ]
+    assert snapshot in copies
