@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kraft_core.desired.state import (
@@ -57,7 +57,7 @@ class Discrepancy:
 
 def drift(actual: DesiredState, desired: DesiredState) -> Iterator[Discrepancy]:
     """All that differs, by section. actual: that of an image (of_image.state_in)."""
-    yield from _numbers(FEATURES, "feature", actual.features, desired)
+    yield from _features(actual, desired)
     yield from _topics(actual, desired)
     yield from _configs(actual, desired)
     yield from _acls(actual, desired)
@@ -88,17 +88,15 @@ def _rules(credential: tuple[str, str], desired: DesiredState) -> bool:
     return USERS in desired.authority.sections or credential in desired.authority.credentials
 
 
-def _numbers(
-    section: str, noun: str, actual: Mapping[str, int], desired: DesiredState
-) -> Iterator[Discrepancy]:
-    """Feature levels; 0 is that of a feature that is not finalized."""
-    names = set(desired.features)
-    if section in desired.authority.sections:
-        names |= set(actual)
-    for name in sorted(names):
-        has, wants = actual.get(name, 0), desired.features.get(name, 0)
+def _features(actual: DesiredState, desired: DesiredState) -> Iterator[Discrepancy]:
+    """Level 0 is that of a feature that is not finalized."""
+    named = set(desired.features)
+    if FEATURES in desired.authority.sections:
+        named |= set(actual.features)
+    for name in sorted(named):
+        has, wants = actual.features.get(name, 0), desired.features.get(name, 0)
         if has != wants:
-            yield Discrepancy(section, f"{noun} {name}", CHANGED, "level", str(has), str(wants))
+            yield Discrepancy(FEATURES, f"feature {name}", CHANGED, "level", str(has), str(wants))
 
 
 def _topics(actual: DesiredState, desired: DesiredState) -> Iterator[Discrepancy]:
