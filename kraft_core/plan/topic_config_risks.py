@@ -51,6 +51,10 @@ def _of_min_isr(
     if cleared and controller.elr_enabled:
         words = f"Kafka clears the eligible leader replicas of the topic: {partition_words(cleared)}"
         yield Risk("elr_cleared", words)
+        stuck = [each for each in cleared if each.leader == NO_LEADER and not each.isr]
+        if stuck:
+            words = f"only an unclean election gives a leader then to {partition_words(stuck)}"
+            yield Risk("partitions_offline", words)
 
 
 def _least(controller: ActiveController, partition: Partition, value: str | None) -> int | None:

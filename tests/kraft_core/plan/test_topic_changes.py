@@ -115,6 +115,8 @@ def test_a_greater_min_isr() -> None:
     shrunken = partition(0, isr=(11,), eligible_leader_replicas=(12,))
     assert names(configure(MIN_ISR, "2", shrunken)) == ["under_min_isr", "elr_cleared"]
     assert names(configure(MIN_ISR, "2")) == []
+    offline = partition(0, leader=-1, isr=(), eligible_leader_replicas=(12,))
+    assert names(configure(MIN_ISR, "2", offline)) == ["elr_cleared", "partitions_offline"]
 
 
 def test_unclean_elections_that_follow() -> None:
