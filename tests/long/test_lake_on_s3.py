@@ -124,11 +124,20 @@ def test_no_key_is_written(s3: S3Server, golden: Path, tmp_path: Path) -> None:
     assert loaded.ended() == 0, loaded.err.read_text()
     for number, asked in enumerate((("EXPLAIN EXTENDED SELECT * FROM captures",), ("--write", "SET -v"))):
         kraftlake(tmp_path / f"sql-{number}", "sql", *asked, "--lake", LAKE, *more)
+    await_whole(events)
     written = [path for folder in (tmp_path, s3.data) for path in folder.rglob("*") if path.is_file()]
     assert any(path.is_relative_to(events) for path in written)
     assert any(path.is_relative_to(s3.data) for path in written)
     keys = KEY.encode(), SECRET.encode()
     assert [path for path in written if any(key in path.read_bytes() for key in keys)] == []
+
+
+def await_whole(events: Path) -> None:
+    """Wait until Spark's event logs are closed: its JVM may end after the verb."""
+    give_up = time.monotonic() + 60
+    while any(events.rglob("*.inprogress*")):
+        assert time.monotonic() < give_up
+        time.sleep(0.1)
 
 
 def test_validated_and_removed(s3: S3Server, golden: Path, tmp_path: Path) -> None:
