@@ -125,7 +125,7 @@ def test_a_minute_without_a_leader_is_waited_out(
         end = live.watermark(live.leader(*VOTERS))
         driver.until(end)
         driver.kill()
-    assert 1 <= driver.said.count("no leader answers, asking again") <= 8
+    assert 1 <= driver.said.count("no leader answers, retrying") <= 8
     assert equal_captures(driver, live, "a-minute") >= end
 
 
