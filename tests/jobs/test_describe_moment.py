@@ -81,7 +81,7 @@ def test_a_lake_shows_the_same(lake: Any, capsys: pytest.CaptureFixture[str]) ->
     ("words", "code", "message"),
     [
         (["topics"], 2, "give a controller directory"),
-        (["topics", "--at", "2020-01-01", "--captures", NODE], 2, "reaches from 2026-11-21T09:40:31.847Z"),
+        (["topics", "--at", "2020-01-01", "--captures", NODE], 2, "covers 2026-11-21T09:40:31.847Z"),
         (["topics", "--bootstrap-servers", "h:1"], 2, "topics is described from captures or a lake"),
         (["topics", "--format", "json", "--captures", NODE], 2, "shell and export print JSON"),
         (["features", "--node", "99", "--captures", NODE], 1, "not known: what node 99 supports"),
