@@ -66,7 +66,7 @@ def _quorum(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:
         raise Failure("not known: who could vote then", ExitCode.FOUND)
     if found.voters is None:
         warn_line("note: addresses of a static quorum's voters are in their files, and in no log")
-    warn_line(f"note: {NOT_KNOWN} was known only to the leader, and is in no log")
+    warn_line(f"note: what is {NOT_KNOWN} was known only to the leader, and is in no log")
     quorum = QuorumAt(_cluster_id(at), epoch.leader_id or -1, epoch.leader_epoch, found.voters, found.ids)
     return describe_replication(quorum) if args.replication else describe_status(quorum)
 

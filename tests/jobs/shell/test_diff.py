@@ -116,7 +116,7 @@ def test_a_changed_secret_is_reported_without_its_value(say):
         (["--from", "-5", "--to", "2", NODE], "-5 is neither a moment nor a path"),
         (["--from", "nope@2", "--to", NODE], "no such file or directory: nope"),
         (["--from", "2020-01-01", "--to", "2", NODE], "before this history, which covers 2026-11-21T"),
-        (["--from", "1", "--to", "99999", NODE], "offset 99999 is beyond the log"),
+        (["--from", "1", "--to", "99999", NODE], "offset 99999 is beyond the end of the log"),
         (["--from", f"{NODE}@soon", "--to", "2", NODE], "'soon' is not a moment"),
     ],
 )

@@ -291,7 +291,7 @@ def test_completion():
             "nothing readable in .*: README.md is not a complete checkpoint",
             ExitCode.NOTHING_READABLE,
         ),
-        (["--at-offset", "9999", NODE], "offset 9999 is beyond the log", ExitCode.USAGE),
+        (["--at-offset", "9999", NODE], "offset 9999 is beyond the end of the log", ExitCode.USAGE),
         (["--at-time", "tomorrow", NODE], "'tomorrow' is not a moment", ExitCode.USAGE),
         (
             ["--at-time", "2020-01-01", GOLDEN / "static-upgrade/node-4"],
