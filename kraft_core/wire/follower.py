@@ -117,6 +117,7 @@ class LogFollower:
         self._newest_epoch = 0 if self.position is None else _least_epoch(self.position)
         self._skip_below = 0
         self._snapshot: _Download | None = None
+        self._reread: _Reread | None = None
         self.high_watermark = -1
         self.misses = 0
         self.why = "no node was contacted yet"
@@ -141,14 +142,18 @@ class LogFollower:
             return self._leader.address, ask
         if self.position is None:
             return self._leader.address, FetchAsk(epoch, 0, 0, max_bytes=max_bytes)
-        below = epoch if self.position.leader_epoch is None else self.position.leader_epoch
-        ask = FetchAsk(epoch, self.position.offset, below, self.high_watermark, max_wait_ms, max_bytes)
+        offset, below = self.position.offset, self.position.leader_epoch
+        if self._reread is not None:
+            offset, below = offset - (not self._reread.is_same), self._reread.leader_epoch
+        elif below is None:
+            below = epoch
+        ask = FetchAsk(epoch, offset, below, self.high_watermark, max_wait_ms, max_bytes)
         return self._leader.address, ask
 
     def failed(self, why: str) -> None:
         """Nobody answered, or not as Kafka does: the next node is asked who leads."""
         self._leader = None
-        self._snapshot = None
+        self._snapshot = self._reread = None
         self._next += 1
         self.misses += 1
         self.why = why
@@ -185,7 +190,7 @@ class LogFollower:
         else:
             self._leader = named
             self._newest_epoch = named.leader_epoch
-            self._snapshot = None
+            self._snapshot = self._reread = None
 
     def _take_log(self, ask: FetchAsk, answer: FetchAnswer) -> Part | None:
         self.misses = 0
@@ -232,10 +237,25 @@ class LogFollower:
             self.position = replace(position, offset=start)
             return
         if position.offset >= start >= 0:
-            raise _diverged(position, answer.snapshot_id)
+            self._begin_reread(position, start, answer.snapshot_id)
+            return
         if self._fail_on_data_loss:
             raise RecordsGoneError(position.offset, start)
         self._snapshot = _Download(answer.snapshot_id, position.offset, start)
+
+    def _begin_reread(self, position: Position, start: int, snapshot_id: EpochEnd) -> None:
+        """Ask for the record below the position, too, by an epoch that the leader answers.
+
+        It directs whoever names an epoch below that of its earliest snapshot to its latest, also where it has
+        the log (RaftLog.validateOffsetAndEpoch). Then the epoch of that record proves the same history.
+        Raises LostHistoryError where the snapshot disproves it.
+        """
+        below = position.leader_epoch
+        is_older = below is not None and below < snapshot_id.leader_epoch
+        if self._reread is not None or not is_older or not start < position.offset < snapshot_id.end_offset:
+            raise _diverged(position, snapshot_id)
+        # Record 0 alone is never sent by a leader that has a snapshot, so it is taken to be the same.
+        self._reread = _Reread(snapshot_id.leader_epoch, is_same=position.offset == 1)
 
     def _begin_log(self, position: Position, snapshot_id: EpochEnd) -> None:
         """Ask for the log's first batch as a leader sends it.
@@ -286,10 +306,15 @@ class LogFollower:
             if batch.next_offset > answer.high_watermark:
                 break
             if batch.next_offset <= position.offset:
+                self._check_reread(position, batch)
                 continue
+            if self._reread is not None and not self._reread.is_same:
+                raise WireError(f"the leader sent no batch that ends at {position.offset}")
             _must_follow(batch, end, ask.current_leader_epoch)
             end = Position(batch.next_offset, batch.leader_epoch, ask.current_leader_epoch)
             taken.append(batch)
+        if taken:
+            self._reread = None
         self.position = end
         kept = [batch for batch in taken if batch.next_offset > self._skip_below]
         if not kept:
@@ -298,6 +323,22 @@ class LogFollower:
         start = kept[0].position
         moved = tuple(batch._replace(position=batch.position - start) for batch in kept)
         return LogPart(first, end, answer.records[start : kept[-1].end], moved)
+
+    def _check_reread(self, position: Position, batch: BatchHeader) -> None:
+        """Compare the batch below the position with what was read there. Raises LostHistoryError."""
+        if self._reread is None or batch.next_offset != position.offset:
+            return
+        if batch.leader_epoch != position.leader_epoch:
+            raise _diverged(position, EpochEnd(batch.base_offset, batch.leader_epoch))
+        self._reread.is_same = True
+
+
+@dataclass(slots=True)
+class _Reread:
+    """leader_epoch: one that the leader answers. is_same: whether it has the record below the position."""
+
+    leader_epoch: int
+    is_same: bool = False
 
 
 @dataclass(slots=True)

@@ -209,6 +209,77 @@ def test_another_history_is_a_finding() -> None:
         list(poll(quorum, LogFollower(bootstrap(quorum), Position(end + 1, epoch, epoch)), 20))
 
 
+def behind_the_first_snapshot() -> tuple[SimulatedQuorum, list[tuple[int, int, int]]]:
+    """A quorum whose log begins at 0 and whose only snapshot is of a later epoch than its first batches."""
+    quorum = started(static=True)  # without a bootstrap checkpoint 0-0
+    former = quorum.leader()
+    quorum.act(NetworkPartition(1 << former.key.id))
+    quorum.act(Elapse(3_000))
+    quorum.act(NetworkPartition(0))
+    quorum.act(Write(2))
+    quorum.act(Elapse(2_000))
+    for node in range(3):
+        quorum.act(SnapshotLog(node, delete_older=False))
+    log, whole = quorum.leader().log, committed(quorum)
+    assert log.start_offset == 0
+    assert len(log.snapshots) == 1
+    assert whole[0][2] < log.latest_snapshot.id.leader_epoch
+    return quorum, whole
+
+
+@pytest.mark.parametrize("max_batches", [1, 100])
+def test_who_is_behind_an_epoch_of_the_first_snapshot_goes_on_with_the_log(
+    max_batches: int,
+) -> None:
+    """A leader offers it the snapshot, though it has the log: nothing was lost."""
+    quorum, whole = behind_the_first_snapshot()
+    for place, (_, end, epoch) in enumerate(whole[:-1], 1):
+        follower = LogFollower(bootstrap(quorum), Position(end, epoch, epoch))
+        parts: list[Part] = []
+        for _ in range(6 * len(whole)):
+            address, ask = follower.ask()
+            found = answer(quorum, address, ask)
+            if isinstance(found, FetchAnswer) and found.records:
+                found = replace(found, records=first_batches(found.records, max_batches))
+            part = follower.take(ask, found)
+            parts += [part] if part else []
+        assert read(parts) == whole[place:]
+
+
+def first_batches(records: bytes, count: int) -> bytes:
+    end = 0
+    while count and end < len(records):
+        end, count = read_header(records, end).end, count - 1
+    return records[:end]
+
+
+def test_who_is_behind_with_another_record_lost_history() -> None:
+    quorum, whole = behind_the_first_snapshot()
+    snapshot = quorum.leader().log.latest_snapshot.id
+    older = [batch for batch in whole if batch[2] < snapshot.leader_epoch]
+    _, end, epoch = older[len(older) // 2]
+    for offset, below in ((end, epoch - 1), (snapshot.end_offset, epoch), (snapshot.end_offset + 1, epoch)):
+        follower = LogFollower(bootstrap(quorum), Position(offset, below, below))
+        with pytest.raises(LostHistoryError, match="lost committed records"):
+            list(poll(quorum, follower, 20))
+
+
+def test_a_new_leader_is_asked_by_the_epoch_that_was_read() -> None:
+    """What one leader's log is seen to have says nothing of the next one's."""
+    quorum, whole = behind_the_first_snapshot()
+    _, end, epoch = whole[1]
+    follower = LogFollower(bootstrap(quorum), Position(end, epoch, epoch))
+    while follower.ask()[1].last_fetched_epoch in (0, epoch):
+        assert list(poll(quorum, follower, 1)) == []
+    assert follower.ask()[1].fetch_offset == end - 1
+    follower.failed("the connection was closed")
+    while follower.leader is None:
+        assert list(poll(quorum, follower, 1)) == []
+    ask = follower.ask()[1]
+    assert (ask.fetch_offset, ask.last_fetched_epoch) == (end, epoch)
+    assert read(list(poll(quorum, follower, 20))) == whole[2:]
+
+
 def test_a_leader_of_an_older_epoch_is_not_followed() -> None:
     """Not even after a restart, whose position remembers who led."""
     quorum = started()
@@ -326,6 +397,7 @@ def test_whatever_happens_to_many_quorums(seed: int) -> None:
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 1 << 30))
 @example(2242)  # an election between a snapshot and the Fetch that follows it
+@example(339626)  # a follower behind an epoch of the first snapshot
 def test_whatever_happens_to_the_quorum(seed: int) -> None:
     """Also with restarts of the follower from its position, which is all that a checkpoint keeps."""
     with suppress(BrokenLogError):  # a controller that Kafka itself ends
