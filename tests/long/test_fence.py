@@ -93,7 +93,7 @@ def stopped_everywhere(
         print(f"stopped at commit {reached - commits(begun)}, ended with {code}", flush=True)
         assert code == (4 if holds_lease else 0), said
         assert "Traceback" not in said
-        assert not holds_lease or "taken over" in said.splitlines()[-1]
+        assert not holds_lease or "another run took over" in said.splitlines()[-1]
         again = run(out / f"again-{at}", lake, captures)
         assert again.ended() == 0, again.err.read_text()
         assert "nothing new" in again.out.read_text()

@@ -156,7 +156,7 @@ def test_a_run_that_lost_its_lease_stops(folder: Path) -> None:
     lease = take(folder, seconds=0.9)
     shutil.move(folder / "runs", folder / "away")
     time.sleep(1)
-    with pytest.raises(Failure, match="ran out"):
+    with pytest.raises(Failure, match="expired at"):
         lease.check()
     shutil.move(folder / "away", folder / "runs")
     lease.end(None)
