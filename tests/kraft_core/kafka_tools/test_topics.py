@@ -1,4 +1,4 @@
-"""kafka-topics --describe by an image; tests/long/test_describe_moment_live.py compares with a real Kafka."""
+"""kafka-topics --describe by an image; tests/long/test_described_topics.py compares with Kafka."""
 
 from __future__ import annotations
 
