@@ -37,4 +37,4 @@ def _kraftlake(*words: str | Path) -> None:
 
 
 if __name__ == "__main__":
-    draw(Path(sys.argv[1] if len(sys.argv) > 1 else "."))
+    draw(Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve())
