@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs.runtime import settings
+from jobs.runtime.arrow_alone import import_pyarrow
 from jobs.runtime.command_parser import CommandParser, ShowVersion
 from jobs.runtime.interrupt import interrupt_once
 from jobs.runtime.local_paths import local_path
@@ -158,6 +159,8 @@ def _config_flag(words: Sequence[str]) -> Path | None:
 def _run(args: argparse.Namespace) -> int:
     """Run the verb. Raises Failure for every error: what explains it, else an internal one."""
     try:
+        if getattr(args, "lake", None) is not None:
+            import_pyarrow()
         return args.run(args)
     except (Failure, BrokenPipeError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
