@@ -48,9 +48,10 @@ def draw_bounds(bounds: Bounds, time: TimeScale) -> Markup:
     parts = time_grid(time, HEIGHT)
     for offset in scale.ticks():
         parts.append(line(0, scale.y(offset), 100, scale.y(offset), "grid"))
-        parts.append(label(0, scale.y(offset) - 3, number(offset), "tick"))
     parts += [_draw_step(step, time, scale) for step in bounds.steps if step.lower is not None or step.upper]
     parts += [riser for pair in pairwise(bounds.steps) for riser in _draw_risers(*pair, time, scale)]
+    # Above the band, which reaches the left edge.
+    parts += [label(0, scale.y(tick) - 3, number(tick), "tick offset") for tick in scale.ticks()]
     for index, (replica, ends) in enumerate(bounds.log_ends.items()):
         aside = BESIDE * (index - (len(bounds.log_ends) - 1) / 2)
         parts += _draw_log_ends(replica, ends, index, aside, time, scale)
