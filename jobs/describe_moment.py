@@ -46,7 +46,8 @@ def _features(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:
     node = args.node
     if node is None:
         node = _epoch(at).leader_id
-    nodes = supported_by(at.image, BROKERS) | supported_by(at.image, CONTROLLERS)
+    brokers = supported_by(at.image, BROKERS)
+    nodes = supported_by(at.image, CONTROLLERS) | brokers
     if node not in nodes:
         known = ", ".join(map(str, sorted(nodes))) or "none"
         raise Failure(
@@ -57,7 +58,11 @@ def _features(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:
     if found is None:
         raise Failure(f"not known: the level of {KRAFT_VERSION}", ExitCode.FOUND)
     levels = finalized_in(at.image) | {KRAFT_VERSION: 0 if found.voters is None else 1}
-    return describe(nodes[node], levels, at.image.offset)
+    if node not in brokers:
+        warn_line(
+            f"note: the epoch that a controller prints is {NOT_KNOWN}, as it depends on when it started"
+        )
+    return describe(nodes[node], levels, at.image.offset if node in brokers else None)
 
 
 def _quorum(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:

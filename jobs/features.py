@@ -124,5 +124,5 @@ def _describe(args: argparse.Namespace) -> int:
         METADATA_VERSION: state.metadata_version,
         KRAFT_VERSION: state.kraft_version,
     }
-    print_lines(describe(state.local, levels, image.offset))
+    print_lines(describe(state.local, levels, None))
     return ExitCode.FINE

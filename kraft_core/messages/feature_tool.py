@@ -62,8 +62,11 @@ def describe(
 ) -> Iterator[str]:
     """describe: what a node supports, and the finalized levels of the cluster.
 
-    epoch: the offset up to which the node had applied the log; None where it is not known.
+    epoch: that of the finalized levels. A broker shows the offset to which it had applied the log
+    (KRaftMetadataCache.features). None: not known, as of a controller, which shows the offset at which it
+    read the levels: of their last change, or to which it had caught up when it started (FeaturesPublisher).
     """
+    shown = "not known" if epoch is None else epoch
     for feature in sorted(supported):
         levels = supported[feature]
         low, high, level = (
@@ -71,7 +74,7 @@ def describe(
         )
         yield (
             f"Feature: {feature:<40}  SupportedMinVersion: {low:<15}  SupportedMaxVersion: {high:<15}  "
-            f"FinalizedVersionLevel: {level:<15}  Epoch: {'-' if epoch is None else epoch}"
+            f"FinalizedVersionLevel: {level:<15}  Epoch: {shown}"
         )
 
 

@@ -61,13 +61,15 @@ def test_the_replicas_of_a_quorum(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_features_are_of_the_node_that_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    _, of_leader, _ = asked(capsys, "features", "--at", "2400", "--captures", NODE)
+    _, of_leader, said = asked(capsys, "features", "--at", "2400", "--captures", NODE)
     _, of_broker, _ = asked(capsys, "features", "--node", "11", "--at", "2400", "--captures", NODE)
     assert [line.split()[1] for line in of_leader.splitlines()] == sorted(
         line.split()[1] for line in of_leader.splitlines()
     )
     assert "Feature: metadata.version" in of_broker
     assert all(line.endswith("Epoch: 2400") for line in of_broker.splitlines())
+    assert all(line.endswith("Epoch: not known") for line in of_leader.splitlines())
+    assert "the epoch that a controller prints is not known" in said
 
 
 def test_a_lake_shows_the_same(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
