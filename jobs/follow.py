@@ -46,7 +46,7 @@ again, 78 the only cluster refused"""
 
 # Seconds that a pass reads at most, before it loads.
 READING = 60.0
-# Seconds after which samples that have grown old are thinned again.
+# Seconds after which samples and rows of passes that have grown old are removed again.
 THINNING = 3600.0
 
 
@@ -188,6 +188,7 @@ def load_spool(args: argparse.Namespace, spool: Path, is_thinning: bool) -> None
     """One run over the spool. Raises Failure."""
     from jobs.captures.inputs import opened_inputs
     from jobs.captures.planning import Selection, plan
+    from jobs.maintenance.passes import forget_passes
     from jobs.maintenance.samples import thin_samples
     from transforms.lake.lives import expanded
 
@@ -196,7 +197,9 @@ def load_spool(args: argparse.Namespace, spool: Path, is_thinning: bool) -> None
         planned = plan(Selection((spool,)))
         with opened_job(args, args.progress, make_lake=True, seen=seen) as job:
             if is_thinning:
-                thin_samples(job.lake, job.record, datetime.now(UTC))
+                now = datetime.now(UTC)
+                thin_samples(job.lake, job.record, now)
+                forget_passes(job.lake.writer, now)
             load(job, planned, inputs.fetch, derive=True)
             job.derive(sorted(job.half_done()))
             job.publish()

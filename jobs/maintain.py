@@ -36,11 +36,13 @@ def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     from jobs.captures.lives import settle_lives
     from jobs.maintenance.compaction import compact
+    from jobs.maintenance.passes import forget_passes
     from jobs.maintenance.samples import thin_samples
 
     with opened_job(args, args.progress, make_lake=False) as job:
         expired, clusters = expire_old(job, args)
         samples = thin_samples(job.lake, job.record, arguments.now_of(args), oldest_kept(args))
+        passes = forget_passes(job.lake.writer, arguments.now_of(args))
         settle_lives(job.lake, job.record)
         job.derive(sorted({*clusters, *job.half_done()}))
         answers = forget_answers(job, args)
@@ -50,12 +52,14 @@ def run(args: argparse.Namespace) -> int:
         job.record.counts |= {
             "expired_captures": expired,
             "removed_samples": samples,
+            "removed_passes": passes,
             "removed_files": removed,
             "aborted_uploads": aborted,
         }
         lines = [
             f"expired: {count(expired, 'capture')} of {count(len(clusters), 'cluster')}",
-            f"deleted: {answers} expectation results, {count(samples, 'sample')}",
+            f"deleted: {answers} expectation results, {count(samples, 'sample')}, "
+            f"{count(passes, 'row')} of passes in runs",
             f"compacted: {', '.join(compacted) or 'nothing'}",
             f"removed: {count(removed, 'file')} replaced more than {KEPT_HOURS} hours ago",
         ]

@@ -30,6 +30,7 @@ from transforms.lake.tables import (
     OBSERVATIONS,
     RECORDS,
     REFUSED_RECORDS,
+    RUNS,
     SEGMENTS,
     VOTER_CHANGES,
     Table,
@@ -208,8 +209,8 @@ def test_what_was_deleted_before_it_was_read_leaves_one_life(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("spark")
-def test_samples_of_more_than_a_day_ago_are_thinned(tmp_path: Path) -> None:
-    """One an hour stays, of which two may have begun meanwhile; nothing else is lost."""
+def test_samples_and_passes_of_more_than_a_day_ago_are_thinned(tmp_path: Path) -> None:
+    """One an hour stays, of which two may have begun meanwhile, with its row of runs; no more is lost."""
     lake, quorum = tmp_path / "lake", started()
     with loopback(quorum) as held:
         for _ in range(3):
@@ -224,3 +225,5 @@ def test_samples_of_more_than_a_day_ago_are_thinned(tmp_path: Path) -> None:
     points = [row for row in rows(lake, HIGH_WATERMARKS) if row["evidence"] == "live" and row["upper_bound"]]
     assert len(points) == len(left)
     assert rows(lake, RECORDS) == records
+    named = {row["run_id"] for table in (CAPTURES, OBSERVATIONS) for row in rows(lake, table)}
+    assert {row["run_id"] for row in rows(lake, RUNS) if row["job"] == "follow"} == named
