@@ -10,6 +10,7 @@ loads the table again, it finds the greater number and stops.
 from __future__ import annotations
 
 import hashlib
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -43,6 +44,7 @@ from transforms.lake.storage.table_folders import (
 )
 from transforms.lake.table_files import TableFile
 from transforms.lake.tables import RUNS, TABLES, Table
+from transforms.lake.tables.declaration import LOG_PROPERTIES
 
 # In the logs: the lease of a table's last commit; in `runs`, the lease that was given back last; how often
 # rows of a table were removed for good; the lease under which all that has a name was; the id of a commit.
@@ -96,6 +98,7 @@ class TableWriter:
                 folder,
                 delta_schema(table),
                 description=table.comment,
+                configuration=LOG_PROPERTIES,
                 commit_properties=self._properties("")(()),
             )
 
@@ -254,7 +257,7 @@ class TableWriter:
             load = self._load_name(table, held, load_id)
             if held.transaction_version(load) is not None:
                 return None
-            return FileChange(files(held), transactions=[Transaction(load, 0)])
+            return FileChange(files(held), transactions=[Transaction(load, 0, time.time_ns() // 1_000_000)])
 
         self._change(table, change)
 

@@ -7,8 +7,9 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.dataset as ds
@@ -22,11 +23,14 @@ from transforms.lake.arrow_rows import to_arrow
 from transforms.lake.commits import COMMIT_ID, LEASE, FencedError, TableWriter, has_landed, lease_state
 from transforms.lake.delta_rs import among, rows_with, unneeded_files
 from transforms.lake.storage import prepare_lake
+from transforms.lake.storage.table_copies import CHECKPOINT_EVERY
 from transforms.lake.tables import CLIENT_QUOTAS, CLUSTER_NAMES, RUNS, TABLES
 
 ROWS = [{"cluster_id": c, "name": n, "environment": None, "owner": None} for c, n in ("a1", "b2", "c3")]
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 OTHER = {"cluster_id": "d", "name": "4", "environment": "test", "owner": None}
+# After so many commits delta-rs makes a checkpoint by itself.
+CHECKPOINTS = 100
 OF_A = among({"cluster_id": ["a"]})
 
 SAMPLES = {"STRING": "x", "BIGINT": 1, "INT": 1, "BOOLEAN": True, "TIMESTAMP": NOON}
@@ -309,6 +313,34 @@ def test_a_load_comes_again_where_its_rows_were_gone_before_they_were_removed(la
     writer.remove_where(CLUSTER_NAMES, among({"cluster_id": ["d"]}))
     writer.append_once(CLUSTER_NAMES, [OTHER], "x")
     assert ("d", "4") in names(lake)
+
+
+def test_a_log_forgets_loads_and_commits_of_more_than_a_week_ago(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kraftlake follow makes thousands a day. The number of the lease stays."""
+    writer = TableWriter(lake, 7)
+    ages = {"old": timedelta(days=8), "new": timedelta(days=6)}
+    for load, age in ages.items():
+        at = int((datetime.now(UTC) - age).timestamp() * 1e9)
+        monkeypatch.setattr(commits, "time", SimpleNamespace(time_ns=lambda at=at: at))
+        writer.append_once(CLUSTER_NAMES, [OTHER], load)
+    assert [writer.is_loaded(CLUSTER_NAMES, load) for load in ages] == [False, True]
+    log = lake / CLUSTER_NAMES.name / "_delta_log"
+
+    def go_on(versions: int) -> None:
+        for _ in range(versions):
+            writer.append(CLUSTER_NAMES, [OTHER])
+
+    go_on(CHECKPOINTS)
+    assert list(log.glob("*.checkpoint.parquet"))
+    for file in log.iterdir():
+        os.utime(file, (0, 0))
+    go_on(CHECKPOINT_EVERY)
+    assert min(int(file.name.split(".")[0]) for file in log.glob("*.json")) > CHECKPOINTS // 2
+    assert newest(lake).transaction_version(LEASE) == 7
+    assert [writer.is_loaded(CLUSTER_NAMES, load) for load in ages] == [False, True]
+    assert len(rows_with(lake, CLUSTER_NAMES, cluster_id=["d"])) == 2 + CHECKPOINTS + CHECKPOINT_EVERY
 
 
 def test_files_are_joined(lake: Path) -> None:

@@ -24,13 +24,12 @@ from transforms.lake.storage.files import FoundFile
 from transforms.lake.storage.listing import LOG, commit_name, is_commit_name
 from transforms.lake.storage.location import StoreUrl
 from transforms.lake.tables import RUNS
+from transforms.lake.tables.declaration import LOG_KEPT_DAYS
 
 # Data files up to this size are copied, if a table has at most this many of them. Bytes.
 SMALL_BYTES, MOST_SMALL = 1024 * 1024, 64
 # And as long as the copies of a process have less than that. Bytes.
 MOST_BYTES = 1024 * 1024 * 1024
-# Commits below a checkpoint are removed when both are older than that, Delta's own default. Seconds.
-KEPT_SECONDS = 30 * 24 * 3600
 FETCHERS = 8
 # How many commits, at most, come after the last checkpoint; and in `runs`, of which a run with nothing new
 # fetches them. That run also looks for old commits every this many versions.
@@ -170,7 +169,7 @@ class TableCopy:
 
     def _remove_expired(self) -> None:
         """Remove commits and checkpoints that an old checkpoint replaces, from the store alone."""
-        log, before = self._folder / LOG, time.time() - KEPT_SECONDS
+        log, before = self._folder / LOG, time.time() - LOG_KEPT_DAYS * 86_400
         old = [found.name for found in objects.below(log) if found.written_at < before]
         newest = max((_version(name) for name in old if name.endswith(_CHECKPOINT)), default=-1)
         objects.delete_all([log / name for name in old if _is_numbered(name) and _version(name) < newest])

@@ -35,6 +35,14 @@ _SIMPLE_TYPES: dict[str, DataType] = {
     "TIMESTAMP": TimestampType(),
 }
 
+# So long Delta logs keep commits that a checkpoint replaced, and ids of loads: as long as maintain keeps
+# replaced files. kraftlake follow makes thousands of commits a day.
+LOG_KEPT_DAYS = 7
+LOG_PROPERTIES = {
+    "delta.logRetentionDuration": f"interval {LOG_KEPT_DAYS} days",
+    "delta.setTransactionRetentionDuration": f"interval {LOG_KEPT_DAYS} days",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
