@@ -154,6 +154,9 @@ def read_listeners(
     """given: the entries of the configuration. Raises ToolError."""
     protocol = security_protocol(given)
     protocols = _protocols(given.get(_MAP), controller_names, listeners)
+    own = _parsed(listeners, protocols, distinct_ports=True)
+    others = None if advertised is None else _parsed(advertised, protocols, distinct_ports=False)
+    # Kafka asks for the listener between brokers when it has read all listeners.
     named = given.get(_INTER_BROKER)
     if named is not None:
         if _PROTOCOL in given:
@@ -167,8 +170,8 @@ def read_listeners(
         voters,
         tuple(controller_names),
         protocols,
-        _parsed(listeners, protocols, distinct_ports=True),
-        None if advertised is None else _parsed(advertised, protocols, distinct_ports=False),
+        own,
+        others,
         protocol if named is None else named.upper(),
         named is not None,
     )
