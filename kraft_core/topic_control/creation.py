@@ -180,13 +180,13 @@ def _placed(controller: ActiveController, topic: NewTopic) -> list[tuple[int, ..
         partitions = controller.file.integer(file_names.DEFAULT_PARTITIONS)
     if replication_factor == UNSET:
         replication_factor = controller.file.integer(file_names.DEFAULT_REPLICATION_FACTOR)
-    if partitions > NO_MEMORY:
-        raise RequestRefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     brokers = controller.usable_brokers()
     reason = "All brokers are currently fenced or in controlled shutdown."
     try:
         wanted = min(partitions, MOST_RECORDS + 1)
         placed = place(brokers, wanted, replication_factor, controller.chooser)
+        if partitions > NO_MEMORY:  # the placer refuses before it makes room
+            raise RequestRefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
         if all(controller.in_sync(replicas) for replicas in placed):
             return placed
     except PlacementRefusedError as refused:

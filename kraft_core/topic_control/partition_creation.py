@@ -77,13 +77,12 @@ def _records(controller: ActiveController, topic: NewPartitions, most: int) -> I
     partitions = controller.partitions(topic_id)
     begin = len(partitions)
     additional = _additional(topic, begin)
-    if additional > NO_MEMORY:
-        raise RequestRefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
     first = timeline_order(sorted(partitions), int)[0]
     factor = len(partitions[first].replicas)
-    for partition_id, replicas in enumerate(
-        _replicas(controller, topic, begin, min(additional, most), factor), begin
-    ):
+    placed = _replicas(controller, topic, begin, min(additional, most), factor)
+    if additional > NO_MEMORY:  # the placer refuses before it makes room
+        raise RequestRefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    for partition_id, replicas in enumerate(placed, begin):
         if not controller.in_sync(replicas):
             raise TopicRefusedError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,

@@ -114,6 +114,9 @@ def test_a_sum_that_does_not_fit_into_32_bits() -> None:
     assert asked(replace(wide[0], name="base"), replace(wide[1], name="a.b"))[1].error.name.startswith(
         "TOPIC"
     )
+    # Nor is a topic with more replicas than there are brokers.
+    more = [replace(topic, replication_factor=4) for topic in wide]
+    assert {answer.error for answer in asked(*more)} == {ErrorCode.INVALID_REPLICATION_FACTOR}
     with pytest.raises(RequestRefusedError) as refused:
         create_topics(replace(controller(), release="4.4"), wide)
     assert refused.value.error is ErrorCode.POLICY_VIOLATION
