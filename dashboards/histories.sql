@@ -362,6 +362,23 @@ SELECT cluster_id, broker_id, directory_id, directory_state, MAX(registered_unti
 FROM stranded_replicas
 GROUP BY cluster_id, broker_id, directory_id, directory_state;
 
+-- What do the newest copies of brokers' log directories hold, and does the metadata of that time place it there? One
+-- row per directory, state and reason.
+CREATE OR REPLACE VIEW broker_directory_states AS
+SELECT cluster_id, broker_id, directory_id, captured_at, state, reason, COUNT(*) AS partitions,
+       slice(array_sort(collect_set(concat(topic_name, '-', partition_id))), 1, 10) AS first_partitions
+FROM broker_partitions
+GROUP BY cluster_id, broker_id, directory_id, captured_at, state, reason;
+
+-- Which partitions do brokers hold that the metadata did not place there? assigned_topic_id: the id that their topic
+-- has now; null: there is none of that name.
+CREATE OR REPLACE VIEW stray_replicas AS
+SELECT p.cluster_id, p.broker_id, p.directory_id, p.captured_at, p.state, p.topic_name, p.topic_id, p.partition_id,
+       p.kind, p.leader_epoch, t.topic_id AS assigned_topic_id
+FROM broker_partitions p
+LEFT JOIN topics t ON t.cluster_id = p.cluster_id AND t.topic_name = p.topic_name AND t.valid_to_offset IS NULL
+WHERE p.state NOT IN ('assigned', 'undecided');
+
 -- Which configs changed, from what to what? after null: deleted, or, if redacted, a secret. Not exact: only a snapshot
 -- shows it; it happened at or before.
 CREATE OR REPLACE VIEW config_changes AS

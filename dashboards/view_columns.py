@@ -7,6 +7,7 @@ into the catalog, docs/data-dictionary.md lists them, and a test holds them agai
 from __future__ import annotations
 
 from transforms.lake.tables import (
+    BROKER_PARTITIONS,
     BROKERS,
     CAPTURES,
     CLUSTER_NAMES,
@@ -306,6 +307,19 @@ METADATA: dict[str, Comments] = {
         "is_only_copy": "Whether no other replica is in ISR or ELR",
         "commit_status": "Commit status of the partition's version",
     },
+    "broker_directory_states": _of(
+        BROKER_PARTITIONS, "cluster_id broker_id directory_id captured_at state reason"
+    )
+    | {
+        "partitions": "Number of partitions in this state",
+        "first_partitions": "Up to ten of them, as TOPIC-PARTITION",
+    },
+    "stray_replicas": _of(
+        BROKER_PARTITIONS,
+        "cluster_id broker_id directory_id captured_at state topic_name topic_id partition_id kind "
+        "leader_epoch",
+    )
+    | {"assigned_topic_id": "Id that the topic of that name has now; null: there is none"},
     "offline_directories": CLUSTER_ID
     | {
         "broker_id": "Broker of the directory",

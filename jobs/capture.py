@@ -24,7 +24,8 @@ EXAMPLES = """examples:
 The controller keeps running, and nothing is written to its directory. Each copy is a folder
 TO/CLUSTER/node-N/TIME with a capture.json, reported as one JSON line; kraftlake run --captures TO reads it.
 With --broker-dirs, copies in TO/CLUSTER/broker-N/TIME say which partitions a broker holds, without messages:
-for plan start-broker and restore.
+for plan start-broker and restore, and for kraftlake run, which finds replicas that the metadata does not
+assign. It needs captures of the controllers that are at least 10 s newer.
 exit codes: 0 all were copied, 1 some were not, 2 wrong usage, 3 none were copied, 75 the target is full"""
 
 
@@ -47,14 +48,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--host",
         default=socket.gethostname(),
         metavar="HOST",
-        help="host name of the controller (default: this host)",
+        help="host name of the controller or broker (default: this host)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure for a wrong path."""
     if args.broker_dirs:
-        return _copy_broker_dirs(args.sources, args.to)
+        return _copy_broker_dirs(args.sources, args.to, args.host)
     directories = _controller_dirs(args.sources, args.to)
     copied = 0
     for directory in directories:
@@ -74,14 +75,14 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.FINE if copied == len(directories) else ExitCode.FOUND
 
 
-def _copy_broker_dirs(sources: list[Path], target: Path) -> int:
+def _copy_broker_dirs(sources: list[Path], target: Path, host: str) -> int:
     """Returns the exit code."""
     moment, copied = datetime.now(UTC), 0
     for source in sources:
         try:
             if target.resolve().is_relative_to(source.resolve()):
                 raise CopyError(f"{target} is inside it")
-            copy = copy_broker_dir(source, target, moment)
+            copy = copy_broker_dir(source, target, moment, host)
         except (CopyError, OSError) as error:
             full = failure_of(error, target)
             if full is not None and full.exit_code == ExitCode.TRY_AGAIN:

@@ -238,13 +238,13 @@ class Job:
 
 
 def known_clusters(lake: Location) -> set[str]:
-    """The clusters of which the lake holds captures, or observations that are of one life."""
+    """The clusters of which the lake holds captures, or observations or brokers' directories of one life."""
     from transforms.lake.delta_rs import distinct
     from transforms.lake.lives import divided_ids
-    from transforms.lake.tables import CAPTURES, OBSERVATIONS
+    from transforms.lake.tables import BROKER_DIRECTORIES, CAPTURES, OBSERVATIONS
 
-    captured, observed = (distinct(lake, table, "cluster_id") for table in (CAPTURES, OBSERVATIONS))
-    return (captured | observed) - divided_ids(lake)
+    tables = (CAPTURES, OBSERVATIONS, BROKER_DIRECTORIES)
+    return set[str]().union(*(distinct(lake, table, "cluster_id") for table in tables)) - divided_ids(lake)
 
 
 def end(

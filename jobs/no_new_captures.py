@@ -122,6 +122,7 @@ def question(planned: ReadPlan, record: RunRecord) -> str:
         len(planned.left_out),
         planned.ignored_files,
         described,
+        [(each.cluster_id, each.capture_id) for each in planned.broker_dirs],
         [_compared(copy) for copy in planned.captures],
     )
     return hashlib.sha256(repr(asked).encode(errors="surrogateescape")).hexdigest()

@@ -2,7 +2,7 @@
 
 A batch, record or checkpoint is deleted when no remaining capture holds it, and the tables are derived again.
 The newest capture of a replica stays, however old it is, and so does what was followed: it is one log, of
-which each capture has a stretch.
+which each capture has a stretch. The same holds for copies of brokers' log directories.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from kraft_core.format.capture import FOLLOWED_NODE_ID
 from kraft_core.wording import count
 from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import rows_with
-from transforms.lake.tables import CAPTURES, EXPIRED_CAPTURES, LOADED
+from transforms.lake.storage.location import Location
+from transforms.lake.tables import BROKER_DIRECTORIES, CAPTURES, EXPIRED_CAPTURES, LOADED
 from transforms.quality.derived_counts import begin_change
 
 NAMES = [c.name for c in EXPIRED_CAPTURES.columns if c not in LOADED]
@@ -31,9 +32,11 @@ def expire(job: Job, before: datetime) -> tuple[int, list[str]]:
     """
     lake = job.lake
     held = rows_with(lake.path, CAPTURES, NAMES)
+    of_brokers = broker_copies(lake.path)
     known = {row["capture_id"] for row in rows_with(lake.path, EXPIRED_CAPTURES, ["capture_id"])}
-    gone = [row for row in held if row["capture_id"] in known]
-    gone += [row for row in expired(held, before) if row["capture_id"] not in known]
+    gone = [row for row in (*held, *of_brokers) if row["capture_id"] in known]
+    old = (*expired(held, before), *expired(of_brokers, before))
+    gone += [row for row in old if row["capture_id"] not in known]
     clusters = sorted({row["cluster_id"] for row in gone})
     if clusters:
         words = f"{count(len(gone), 'capture')} of {count(len(clusters), 'cluster')}"
@@ -43,6 +46,12 @@ def expire(job: Job, before: datetime) -> tuple[int, list[str]]:
             lake.put(EXPIRED_CAPTURES, stamped, by="capture_id")
             remove_expired(lake, clusters)
     return len(gone), clusters
+
+
+def broker_copies(lake: Location) -> list[Row]:
+    """The copies of brokers' log directories, as rows of expired_captures."""
+    rows = rows_with(lake, BROKER_DIRECTORIES, [name for name in NAMES if name != "node_id"] + ["broker_id"])
+    return [{name: row["broker_id" if name == "node_id" else name] for name in NAMES} for row in rows]
 
 
 def expired(captures: Iterable[Row], before: datetime) -> list[Row]:

@@ -155,6 +155,7 @@ def failed_expectations(job: Job, args: argparse.Namespace) -> list[str]:
 def print_plan(planned: ReadPlan, inputs: Inputs) -> None:
     """Print one line for each captured directory that the run would read."""
     from jobs.time_travel.moment import iso
+    from transforms.lake.arrow_rows import milliseconds
 
     for c in sorted(planned.captures, key=lambda c: (c.who.cluster_id, c.captured_at, c.who.node_id)):
         size = sum(f.size_bytes for f in c.files)
@@ -162,4 +163,10 @@ def print_plan(planned: ReadPlan, inputs: Inputs) -> None:
         print_line(
             f"{c.who.cluster_id}  node {c.who.node_id}  {iso(c.captured_at)} ({c.captured_at_source})  "
             f"{count(len(c.files), 'file')}, {size:,} bytes{log}  {inputs.named(str(c.directory.path))}"
+        )
+    for each in planned.broker_dirs:
+        row = each.row
+        print_line(
+            f"{each.cluster_id}  broker {row['broker_id']}  {iso(milliseconds(row['captured_at']))}  "
+            f"{count(len(row['partitions']), 'partition')}  directory {row['directory_id']}"
         )

@@ -32,8 +32,8 @@ edit those, not this page. `DESCRIBE TABLE voter_sets` shows the same for one ta
 - **Names**: a topic is `topic_name` everywhere, a resource `resource_name`. `name` is the name of the row's
   own object: a configuration, a feature, a user, a cluster, a rule. `subject` describes as text what an event
   or a refusal is about: a topic, a topic and one of its configs, a broker.
-- **`leader_epoch`** is the epoch of the quorum's leader. In `partitions` and the views of partitions it is
-  the leader epoch of that partition; there `record_leader_epoch` is the quorum's.
+- **`leader_epoch`** is the epoch of the quorum's leader. In `partitions`, `broker_partitions` and views of
+  partitions it is the leader epoch of that partition; there `record_leader_epoch` is the quorum's.
 - **`high_watermark`** (table `observations`) is what a leader reported. `lower_bound` and `upper_bound`
   (`high_watermarks` and its views) are what captures prove about it. `committed_end_offset` (view
   `committed_ends`) is the end of what is proven committed: the high watermark was at least that.

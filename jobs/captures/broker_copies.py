@@ -1,18 +1,20 @@
 """A copy of a broker's log directory without messages: whose it is, and which partitions it holds.
 
 Of each partition its partition.metadata (the topic id) and leader-epoch-checkpoint are copied. The broker may
-run: what it creates or deletes meanwhile is in the copy or not.
+run: what it creates or deletes meanwhile is in the copy or not. capture.json states when the copy was made.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from jobs.captures.copying import CopyError, copy_if_there, is_folder_name
+from kraft_core.format.capture import CAPTURE_JSON
 from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.format.side_files import InvalidSideFileError, MetaProperties, read_meta_properties
 
@@ -29,8 +31,10 @@ class CopiedBrokerDir:
     partitions: int
 
 
-def copy_broker_dir(source: Path, target: Path, moment: datetime) -> CopiedBrokerDir:
+def copy_broker_dir(source: Path, target: Path, moment: datetime, host: str) -> CopiedBrokerDir:
     """Copy a log directory to target/CLUSTER/broker-N/TIME/DIRECTORY_ID, or its own name without such an id.
+
+    moment: TIME, of all directories of a broker. host: the broker's, for capture.json.
 
     Raises CopyError, OSError.
     """
@@ -51,6 +55,9 @@ def copy_broker_dir(source: Path, target: Path, moment: datetime) -> CopiedBroke
             held.mkdir()
             for file in PARTITION_FILES:
                 copy_if_there(folder / file, held)
+        done = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        note = {"captured_at": done, "host": host, "source": str(source.absolute())}
+        (partial / CAPTURE_JSON).write_text(json.dumps(note) + "\n")
         return CopiedBrokerDir(partial.rename(home / name), meta.node_id, len(partitions))
     finally:
         shutil.rmtree(partial, ignore_errors=True)

@@ -36,7 +36,7 @@ from transforms.lake.delta_rs import among, rows_with
 from transforms.lake.isolation import is_of_task
 from transforms.lake.lake import Lake
 from transforms.lake.storage import shown_configs
-from transforms.lake.tables import CAPTURES, LOADED, OBSERVATIONS, SEGMENTS
+from transforms.lake.tables import BROKER_DIRECTORIES, CAPTURES, LOADED, OBSERVATIONS, SEGMENTS
 from transforms.quality.findings import observation_rows
 
 # Fetches files that will be opened (transforms.ingest.inputs); returns those that are not what was planned.
@@ -45,16 +45,21 @@ Fetch = Callable[[Iterable[Path]], Collection[Path]]
 
 @dataclass(slots=True)
 class PendingCommit:
-    """Rows of captures, segments and observations that the run will commit last; and what it counted."""
+    """Rows of captures, segments, observations and brokers' directories that the run will commit last.
+
+    counts: what it counted.
+    """
 
     captures: dict[str, Row] = field(default_factory=dict)
     segments: list[Row] = field(default_factory=list)
     observations: list[Row] = field(default_factory=list)
+    broker_directories: list[Row] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
 
     @property
     def clusters(self) -> set[str]:
-        return {row["cluster_id"] for row in (*self.captures.values(), *self.observations)}
+        rows = (*self.captures.values(), *self.observations, *self.broker_directories)
+        return {row["cluster_id"] for row in rows}
 
     def add(self, row: Row, known: Row | None) -> None:
         """Add a row of captures where it says more than other copies of the capture and the known row."""
@@ -123,7 +128,9 @@ def _is_held(segment: Row, held: Row | None) -> bool:
 
 
 def without_reading(plan: ReadPlan, new: NewCaptures) -> PendingCommit:
-    """What needs no file to be opened: describe outputs, and more reliable times of known captures."""
+    """What needs no further file to be opened: describe outputs, copies of brokers' directories, and more
+    reliable times of known captures.
+    """
     counts = {
         "captures": len(plan.captures),
         "captures_read": len(new.unread),
@@ -135,6 +142,7 @@ def without_reading(plan: ReadPlan, new: NewCaptures) -> PendingCommit:
     pending = PendingCommit(counts=counts)
     for file in new.described:
         pending.observations += observation_rows(file.cluster_id, file.observation_id, file.observations)
+    pending.broker_directories += [each.row for each in new.broker_dirs]
     for copy in plan.captures:
         row = new.known.get(copy.capture_id)
         if row is not None:
@@ -210,9 +218,15 @@ def _checked(files: IngestFiles) -> Iterator[None]:
 
 
 def commit(lake: Lake, pending: PendingCommit, run_columns: Row) -> None:
-    """Write observations, segments and, last of all, captures: from then on their content is known."""
+    """Write observations, brokers' directories, segments and, last of all, captures.
+
+    From then on their content is known.
+    """
     if pending.observations:
         lake.put(OBSERVATIONS, [row | run_columns for row in pending.observations], by="observation_id")
+    if pending.broker_directories:
+        rows = [row | run_columns for row in pending.broker_directories]
+        lake.put(BROKER_DIRECTORIES, rows, by="capture_id")
     if pending.segments:
         lake.put(SEGMENTS, pending.segments, by="capture_id")
     if pending.captures:

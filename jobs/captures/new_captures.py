@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 import pyarrow.dataset as ds
 
+from jobs.captures.broker_dirs import CapturedBrokerDir
 from jobs.captures.describe_files import DescribeFile
 from jobs.captures.planning import ReadPlan
 from kraft_core.format.capture import EDGE_BYTES
@@ -19,12 +20,19 @@ from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import among, arrow_with, each_row, exists, rows_with
 from transforms.lake.lives import expanded
 from transforms.lake.storage.location import Location
-from transforms.lake.tables import CAPTURES, EXPIRED_CAPTURES, OBSERVATIONS, PARSER_VERSION, SEGMENTS
+from transforms.lake.tables import (
+    BROKER_DIRECTORIES,
+    CAPTURES,
+    EXPIRED_CAPTURES,
+    OBSERVATIONS,
+    PARSER_VERSION,
+    SEGMENTS,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class NewCaptures:
-    """unread, described: what is to be read. segments: the rows of known captures that are read again.
+    """unread, described, broker_dirs: what is to be read. segments: the rows of known captures read again.
 
     known: rows of captures, by capture_id, of those and of others of which a planned copy says more.
     """
@@ -33,6 +41,7 @@ class NewCaptures:
     unread: tuple[CaptureCopy, ...]
     described: tuple[DescribeFile, ...]
     segments: tuple[Row, ...] = ()
+    broker_dirs: tuple[CapturedBrokerDir, ...] = ()
 
 
 def new_captures(lake: Location, plan: ReadPlan) -> NewCaptures:
@@ -42,7 +51,8 @@ def new_captures(lake: Location, plan: ReadPlan) -> NewCaptures:
     """
     copies = copies_by_id(plan.captures)
     planned = among(_ids(lake, plan))
-    found = rows_with(lake, EXPIRED_CAPTURES, ["capture_id"], capture_id=copies)
+    ids = {*copies, *(each.capture_id for each in plan.broker_dirs)}
+    found = rows_with(lake, EXPIRED_CAPTURES, ["capture_id"], capture_id=ids)
     expired = {row["capture_id"] for row in found}
     read = _read_segments(lake, planned)
     unread: dict[str, list[CaptureCopy]] = dict(copies)
@@ -56,7 +66,8 @@ def new_captures(lake: Location, plan: ReadPlan) -> NewCaptures:
     chosen = tuple(copy for name, some in unread.items() if name not in expired for copy in some)
     again = {copy.capture_id for copy in chosen} & wanted
     segments = rows_with(lake, SEGMENTS, capture_id=again) if again else []
-    return NewCaptures(_rows_of(lake, wanted), chosen, _new_outputs(lake, plan), tuple(segments))
+    outputs, brokers = _new_outputs(lake, plan), _new_broker_dirs(lake, plan, expired)
+    return NewCaptures(_rows_of(lake, wanted), chosen, outputs, tuple(segments), brokers)
 
 
 def copies_by_id(captures: Iterable[CaptureCopy]) -> dict[str, list[CaptureCopy]]:
@@ -144,3 +155,19 @@ def _new_outputs(lake: Location, plan: ReadPlan) -> tuple[DescribeFile, ...]:
     rows = rows_with(lake, OBSERVATIONS, ["cluster_id", "observation_id"], cluster_id=clusters)
     known = {(row["cluster_id"], row["observation_id"]) for row in rows}
     return tuple(f for f in plan.described if (f.cluster_id, f.observation_id) not in known)
+
+
+def _new_broker_dirs(
+    lake: Location, plan: ReadPlan, expired: Collection[str]
+) -> tuple[CapturedBrokerDir, ...]:
+    """The planned copies of brokers' directories that the lake does not hold."""
+    if not plan.broker_dirs:
+        return ()
+    ids = {each.capture_id for each in plan.broker_dirs} - set(expired)
+    rows = rows_with(lake, BROKER_DIRECTORIES, ["cluster_id", "capture_id"], capture_id=ids)
+    known = {(row["cluster_id"], row["capture_id"]) for row in rows}
+    return tuple(
+        each
+        for each in plan.broker_dirs
+        if each.capture_id in ids and (each.cluster_id, each.capture_id) not in known
+    )

@@ -26,7 +26,7 @@ def parts_of(lake: Location, plan: ReadPlan) -> list[ReadPlan]:
     sizes = Counter(copy.who.cluster_id for copy in plan.captures)
     groups = list(_groups({c: sizes[c] for c in sorted(_with_news(lake, plan))})) or [set[str]()]
     groups[0] |= sizes.keys() - set[str]().union(*groups)
-    groups[0] |= {file.cluster_id for file in plan.described} - sizes.keys()
+    groups[0] |= {file.cluster_id for file in (*plan.described, *plan.broker_dirs)} - sizes.keys()
     first, *others = (_of_clusters(plan, group) for group in groups)
     return [first, *(replace(part, left_out=(), ignored_files=0) for part in others)]
 
@@ -37,7 +37,7 @@ def _with_news(lake: Location, plan: ReadPlan) -> set[str]:
     owners = {copy.capture_id: copy.who.cluster_id for copy in plan.captures}
     changed = {owners[capture_id] for capture_id in without_reading(plan, new).captures}
     unread = {copy.who.cluster_id for copy in new.unread}
-    return changed | unread | {file.cluster_id for file in new.described}
+    return changed | unread | {file.cluster_id for file in (*new.described, *new.broker_dirs)}
 
 
 def _groups(sizes: dict[str, int]) -> Iterator[set[str]]:
@@ -58,4 +58,5 @@ def _of_clusters(plan: ReadPlan, clusters: Collection[str]) -> ReadPlan:
         plan,
         captures=tuple(copy for copy in plan.captures if copy.who.cluster_id in clusters),
         described=tuple(file for file in plan.described if file.cluster_id in clusters),
+        broker_dirs=tuple(each for each in plan.broker_dirs if each.cluster_id in clusters),
     )

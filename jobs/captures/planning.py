@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from jobs.captures.broker_dirs import CapturedBrokerDir, find_broker_dirs
 from jobs.captures.describe_files import DescribeFile, find_describe_files
 from jobs.captures.given_clusters import NONE_GIVEN, GivenClusters
 from jobs.runtime.outcome import ExitCode, Failure
@@ -51,16 +52,23 @@ class Selection:
     verify: bool = False
     unreadable: Mapping[Path, str] = field(default_factory=dict)
 
+    def cluster_of(self, path: Path, own: str | None) -> str | None:
+        """The cluster id of what lies at a path, whose meta.properties has its own one, or none."""
+        return self.given.of(path) or own or self.cluster_id
+
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """Copies of captures, describe outputs beside them, and a line for each path that was skipped."""
+    """Copies of captures, describe outputs and brokers' directories beside them, and a line for each path
+    that was skipped.
+    """
 
     selection: Selection
     captures: tuple[CaptureCopy, ...]
     left_out: tuple[str, ...]
     ignored_files: int = 0
     described: tuple[DescribeFile, ...] = ()
+    broker_dirs: tuple[CapturedBrokerDir, ...] = ()
 
     @property
     def clusters(self) -> set[str]:
@@ -89,7 +97,10 @@ def plan(
         if not path.exists():
             raise Failure(f"{path} does not exist: give a folder that contains controller directories")
     found = find_controller_dirs(selection.paths, selection.unreadable)
-    left_out = [*left_out_before, *(f"{r.path}: {r.reason}" for r in (*found.refused, *found.without_log))]
+    brokers = find_broker_dirs((r.path for r in found.without_log), selection.clusters, selection.cluster_of)
+    others = (r for r in found.without_log if r.path not in brokers.paths)
+    left_out = [*left_out_before, *(f"{r.path}: {r.reason}" for r in (*found.refused, *others))]
+    left_out += brokers.left_out
     with ThreadPoolExecutor(8) as threads:
         identifying = threads.map(lambda d: identified(d, selection), found.directories)
         planned = list((counted or Counted()).each(identifying, len(found.directories)))
@@ -108,7 +119,7 @@ def plan(
     captures.sort(key=_by_capture)
     described = find_describe_files(selection.paths, selection.clusters, selection.given.of)
     left_out += described.left_out
-    return ReadPlan(selection, tuple(captures), tuple(left_out), ignored, described.files)
+    return ReadPlan(selection, tuple(captures), tuple(left_out), ignored, described.files, brokers.found)
 
 
 def planned_again(plan: ReadPlan, changed: Iterable[CaptureCopy]) -> ReadPlan:
@@ -174,10 +185,10 @@ def _identified(directory: ControllerDir, selection: Selection) -> CaptureCopy |
         return "; ".join(fault_lines(directory))
     if who is None:
         faults = (f" ({fault.reason})" for fault in directory.faults if fault.file == "meta.properties")
-        return (
-            f"{directory.path}: {missing_ids(directory)} in meta.properties{next(faults, '')}; give them "
-            f"with --cluster-id and --node-id"
-        )
+        missing = missing_ids(directory)
+        flags = {"no cluster id": "it with --cluster-id", "no node id": "it with --node-id"}
+        give = flags.get(missing, "them with --cluster-id and --node-id")
+        return f"{directory.path}: {missing} in meta.properties{next(faults, '')}; give {give}"
     directory, files = identified_files(directory)
     moment, source = captured_at(directory, selection.captured_at)
     id_ = capture_id(who, directory, files)
@@ -203,7 +214,7 @@ def _nothing_to_read(
         found = {d.meta.cluster_id for d in directories if d.meta is not None and d.meta.cluster_id}
         near = did_you_mean(wanted[0], found)
         return Failure(f"no capture under {where} is of cluster {', '.join(wanted)}{near}")
-    if any("--cluster-id" in line for line in left_out):
+    if any(flag in line for line in left_out for flag in ("--cluster-id", "--node-id")):
         return Failure(
             f"no capture under {where} contains its cluster id and its node id", details=_left_out(left_out)
         )

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from jobs.captures.ingest import PendingCommit
 from jobs.derivation.compare_snapshots import check_snapshots
+from jobs.derivation.derive_broker_partitions import derive_broker_partitions
 from jobs.derivation.derive_evidence import derive_evidence
 from jobs.derivation.derive_histories import derive_histories
 from jobs.runtime.run_record import RunRecord
@@ -38,10 +39,13 @@ def derive(
     done = [c for c in clusters if c not in failed]
     if done:
         histories = derive_histories(lake, done, progress, whole=half_done if fresh.captures else done)
-        # The rules read what the replay refused, and the replay the log that the evidence found.
-        if histories.refusing:
-            failed |= derive_evidence(lake, histories.refusing, fresh, checks.deviations, progress)
-        failed |= histories.failed
+        replayed = [c for c in done if c not in histories.failed]
+        brokers = derive_broker_partitions(lake, replayed, fresh.broker_directories, progress)
+        # The rules read what the replay refused and brokers hold, the replay the log that the evidence found.
+        again = sorted({*histories.refusing, *brokers.changed})
+        if again:
+            failed |= derive_evidence(lake, again, fresh, checks.deviations, progress)
+        failed |= histories.failed | brokers.failed
     return checks.failed | failed
 
 

@@ -15,6 +15,7 @@ from transforms.lake.lake import Lake, in_clusters
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
     BATCHES,
+    BROKER_DIRECTORIES,
     CAPTURES,
     DERIVATIONS,
     EXPIRED_CAPTURES,
@@ -43,7 +44,12 @@ def complete_removals(lake: Lake, progress: Progress) -> None:
     if not changed:
         return
     forgotten = in_order_of_removal(removed(lake.path))
-    held = rows_with(lake.path, CAPTURES, ["cluster_id", "capture_id"], cluster_id=changed)
+    names = ["cluster_id", "capture_id"]
+    held = [
+        row
+        for table in (CAPTURES, BROKER_DIRECTORIES)
+        for row in rows_with(lake.path, table, names, cluster_id=changed)
+    ]
     expired = {row["capture_id"] for row in rows_with(lake.path, EXPIRED_CAPTURES, ["capture_id"])}
     expiring = sorted({row["cluster_id"] for row in held if row["capture_id"] in expired})
     if forgotten or expiring:
@@ -104,6 +110,9 @@ def _forget_in_runs(writer: TableWriter, cluster: str) -> None:
 
 def remove_expired(lake: Lake, clusters: list[str]) -> None:
     """Delete what only expired captures of the clusters held, and the captures themselves last."""
+    if lake.exists(BROKER_DIRECTORIES):
+        ids = {row["capture_id"] for row in rows_with(lake.path, EXPIRED_CAPTURES, cluster_id=clusters)}
+        lake.writer.remove_where(BROKER_DIRECTORIES, among({"cluster_id": clusters, "capture_id": ids}))
     ours = in_clusters(clusters)
     capture = ["cluster_id", "capture_id"]
     gone = lake.read(EXPIRED_CAPTURES).where(ours).select(*capture).distinct()

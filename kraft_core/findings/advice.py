@@ -194,4 +194,10 @@ ADVICE = {
         "Find out which node the directory belongs to, leave out the copies, and capture each controller "
         "itself.",
     ),
+    "held_replicas_are_assigned": Advice(
+        "A broker has partitions on disk that the metadata does not place there: it was not running when the "
+        "topic was deleted, created again or moved, or a disk was moved. Kafka will not serve them.",
+        "Copy what you need of them before the broker starts; kraftlake plan start-broker says what becomes "
+        "of them. Delete -stray folders that nobody needs.",
+    ),
 }

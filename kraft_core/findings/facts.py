@@ -160,6 +160,23 @@ class OtherLife:
     last_appended_at: int | None
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class UnassignedReplica:
+    """A partition that a broker's log directory held at captured_at (ms), where the metadata did not place it
+    (rule 52).
+
+    state: of table broker_partitions, one of broker_rules.EFFECTS.
+    """
+
+    broker_id: int
+    directory_id: str
+    captured_at: int
+    topic_name: str
+    partition_id: int
+    topic_id: str
+    state: str
+
+
 @dataclass(frozen=True, slots=True)
 class RuleFacts:
     """Everything of one cluster that the rules read beside its ClusterFacts. Order carries no meaning."""
@@ -171,6 +188,7 @@ class RuleFacts:
     observations: tuple[Observation, ...] = ()
     replay_refusals: tuple[ReplayRefusal, ...] = ()
     other_lives: tuple[OtherLife, ...] = ()
+    unassigned_replicas: tuple[UnassignedReplica, ...] = ()
 
 
 def distinct(facts: RuleFacts) -> RuleFacts:
@@ -183,4 +201,5 @@ def distinct(facts: RuleFacts) -> RuleFacts:
         tuple(sorted(set(facts.observations), key=repr)),
         tuple(sorted(set(facts.replay_refusals))),
         tuple(sorted(set(facts.other_lives), key=repr)),
+        tuple(sorted(set(facts.unassigned_replicas))),
     )

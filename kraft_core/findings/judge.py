@@ -12,6 +12,7 @@ from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture
 from kraft_core.findings import (
     agreement_rules,
+    broker_rules,
     byte_rules,
     completeness_rules,
     directory_rules,
@@ -70,6 +71,7 @@ RULES_OF: dict[int, tuple[RuleFunction, ...]] = {
     49: (replay_rules.records_can_be_replayed,),
     50: (observed_quorum.static_voters_stay,),
     51: (directory_rules.one_node_per_directory_id,),
+    52: (broker_rules.held_replicas_are_assigned,),
 }
 
 _NO_FACTS = RuleFacts()

@@ -8,16 +8,24 @@ Source: LogManager.loadLog, LogManager.isStrayReplica and BrokerMetadataPublishe
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kraft_core.image.brokers import Broker
 from kraft_core.image.image import Image
-from kraft_core.image.partitions import Partition
-from kraft_core.image.tables import BROKERS, PARTITIONS, TOPICS
+from kraft_core.image.tables import BROKERS, PARTITIONS
 from kraft_core.plan.answer import Answer
 from kraft_core.plan.captured_metadata import CapturedMetadata
 from kraft_core.plan.captured_quorum import CapturedQuorum
+from kraft_core.plan.held_partitions import (
+    StrayReason,
+    is_elsewhere,
+    is_registered,
+    is_stray,
+    stray_reason,
+    topic_ids,
+)
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.steps import CAPTURE_MORE, PlanStep
 from kraft_core.restore.broker_dirs import BrokerLogDir, BrokersEvidence, HeldPartition
@@ -101,29 +109,22 @@ def _answer(start: BrokerStart, question: str, judged: _Judged) -> Answer:
     return Answer(question, "safe", "the metadata assigns the replica in each directory to it", evidence)
 
 
-def is_stray(each: HeldPartition, broker_id: int, image: Image) -> bool:
-    """Whether Kafka renames the directory: the metadata does not assign that partition to the broker."""
-    assigned: Partition | None = image.tables.get(PARTITIONS, each.key)
-    return assigned is None or broker_id not in assigned.replicas
-
-
 def _stray(own: Mapping[str, BrokerLogDir], broker_id: int, image: Image) -> Iterator[Risk]:
     """Directories that Kafka renames to -stray, by the reason."""
-    ids = {topic.name: key[0] for key, topic in image.tables.items(TOPICS)}
-    stray = [each for log_dir in own.values() for each in log_dir.held if is_stray(each, broker_id, image)]
-    moved = [each for each in stray if image.tables.get(TOPICS, (each.topic_id,)) is not None]
-    unknown = [each for each in stray if each not in moved]
-    recreated = [each for each in unknown if each.topic_name in ids]
-    gone = [each for each in unknown if each not in recreated]
-    if recreated:
+    ids = topic_ids(image)
+    held = [each for log_dir in own.values() for each in log_dir.held]
+    by_reason: defaultdict[StrayReason | None, list[HeldPartition]] = defaultdict(list)
+    for each in held:
+        by_reason[stray_reason(each, broker_id, image, ids)].append(each)
+    if recreated := by_reason["other_topic_id"]:
         words = [f"{each.name} of topic id {each.topic_id}, now {ids[each.topic_name]}" for each in recreated]
         yield Risk("other_topic_id", f"the topic has another id; Kafka makes them stray: {_named(words)}")
-    if gone:
+    if gone := by_reason["unknown_topic"]:
         words = [f"{each.name} of topic id {each.topic_id}" for each in gone]
         yield Risk(
             "unknown_topic", f"the metadata has no such topic; Kafka makes them stray: {_named(words)}"
         )
-    if moved:
+    if moved := by_reason["stray_replica"]:
         words = [each.name for each in moved]
         yield Risk(
             "stray_replica", f"broker {broker_id} is not a replica; Kafka makes them stray: {_named(words)}"
@@ -133,7 +134,7 @@ def _stray(own: Mapping[str, BrokerLogDir], broker_id: int, image: Image) -> Ite
 def _misplaced(own: Mapping[str, BrokerLogDir], broker: Broker, image: Image) -> Iterator[Risk]:
     """Directories that the broker has not registered, or to which another replica is assigned."""
     for path, log_dir in own.items():
-        if log_dir.directory_id not in broker.log_dirs:
+        if not is_registered(log_dir.directory_id, broker):
             yield Risk(
                 "unregistered_directory",
                 f"{path} has directory id {log_dir.directory_id}, which broker {broker.broker_id} has not "
@@ -143,23 +144,13 @@ def _misplaced(own: Mapping[str, BrokerLogDir], broker: Broker, image: Image) ->
         f"{each.name} in {path}"
         for path, log_dir in own.items()
         for each in log_dir.held
-        if not each.is_future and _directory_of(each, broker, image) not in (None, log_dir.directory_id)
+        if is_elsewhere(each, log_dir.directory_id, broker, image)
     ]
     if elsewhere:
         yield Risk(
             "other_directory",
             f"the metadata has these replicas in another log directory of the broker: {_named(elsewhere)}",
         )
-
-
-def _directory_of(each: HeldPartition, broker: Broker, image: Image) -> str | None:
-    """The registered directory of the broker to which the replica is assigned; None for none."""
-    assigned: Partition | None = image.tables.get(PARTITIONS, each.key)
-    if assigned is None or broker.broker_id not in assigned.replicas:
-        return None
-    nth = assigned.replicas.index(broker.broker_id)
-    directory = assigned.directories[nth] if nth < len(assigned.directories) else None
-    return directory if directory in broker.log_dirs else None
 
 
 def _lacking(own: Mapping[str, BrokerLogDir], image: Image) -> Iterator[Risk]:

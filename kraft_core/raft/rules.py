@@ -522,5 +522,13 @@ RULES = {
             finding=("findings.directory_rules.one_node_per_directory_id",),
             note="each directory of the engine's quorums has a distinct id",
         ),
+        Rule(
+            52,
+            "held_replicas_are_assigned",
+            "a broker holds the replicas that the metadata assigns to it",
+            "KIP-858, Broker; Kafka's LogManager.isStrayReplica",
+            finding=("findings.broker_rules.held_replicas_are_assigned",),
+            note="the engine has no brokers",
+        ),
     )
 }

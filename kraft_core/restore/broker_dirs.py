@@ -8,7 +8,7 @@ lie above them, or brokers truncate messages.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -31,7 +31,8 @@ from kraft_core.restore.replay import PartitionKey, ReplayedLog
 from kraft_core.wording import first_named
 
 _PARTITION = re.compile(r"(.+)-(\d+)(\.[^.]+-(delete|stray|future))?", re.ASCII)
-_NO_LONGER_HELD = ("delete", "stray")
+# What follows the name of a directory that the broker serves, or is about to.
+_IN_USE = (None, "future")
 _MOST_NAMED = 10
 
 Content = TypeVar("Content")
@@ -75,22 +76,30 @@ class BrokerLogDir:
     held: tuple[HeldPartition, ...]
 
 
-def broker_log_dir(log_dir: Path, cluster_id: str) -> BrokerLogDir:
-    """What a log directory holds. Raises BrokerDirError, also for a directory of another cluster."""
+def broker_log_dir(log_dir: Path, cluster_id: str | None) -> BrokerLogDir:
+    """What a log directory holds. Raises BrokerDirError, also for a directory of another cluster.
+
+    cluster_id: None where its meta.properties names none.
+    """
     meta = _read(log_dir / "meta.properties", read_meta_properties)
     if meta.node_id is None or meta.cluster_id != cluster_id:
         raise BrokerDirError(f"{log_dir}: its meta.properties is not that of a node of cluster {cluster_id}")
-    return BrokerLogDir(meta.node_id, meta.directory_id, tuple(_held(log_dir, meta.node_id)))
+    return BrokerLogDir(meta.node_id, meta.directory_id, tuple(_held(log_dir, meta.node_id, _IN_USE)))
 
 
-def _held(log_dir: Path, broker_id: int) -> Iterator[HeldPartition]:
+def stray_partitions(log_dir: Path, broker_id: int) -> tuple[HeldPartition, ...]:
+    """The partitions of a log directory that Kafka has renamed to -stray. Raises BrokerDirError."""
+    return tuple(_held(log_dir, broker_id, ("stray",)))
+
+
+def _held(log_dir: Path, broker_id: int, suffixes: Collection[str | None]) -> Iterator[HeldPartition]:
     try:
         names = sorted(path.name for path in log_dir.iterdir() if path.is_dir())
     except OSError as error:
         raise BrokerDirError(f"{log_dir}: {error.strerror}") from None
     for name in names:
         match = _PARTITION.fullmatch(name)
-        if match is None or name == LOG_DIR_NAME or match[4] in _NO_LONGER_HELD:
+        if match is None or name == LOG_DIR_NAME or match[4] not in suffixes:
             continue
         folder = log_dir / name
         topic_id = _read(folder / "partition.metadata", read_partition_metadata)

@@ -39,7 +39,8 @@ def test_a_copy_says_what_the_broker_holds(
     assert copy.parents[1] == tmp_path / "to/c/broker-7"
     assert broker_log_dir(copy, "c") == broker_log_dir(log_dir, "c")
     files = sorted(file.name for file in copy.rglob("*") if file.is_file())
-    assert files == ["leader-epoch-checkpoint", "meta.properties", *["partition.metadata"] * 2]
+    written = ["capture.json", "leader-epoch-checkpoint", "meta.properties", "partition.metadata"]
+    assert files == [*written, "partition.metadata"]
     assert [path.name for path in copy.parent.iterdir()] == [copy.name]
 
 

@@ -85,3 +85,19 @@ def test_settings_name_paths(tmp_path: Path, golden: Path, capsys: pytest.Captur
     file.write_text('[clusters.staging]\nid = "ID"\npaths = "copy"\n')
     with pytest.raises(Failure, match="paths of cluster staging must be a list"):
         read_settings(file)
+
+
+def test_a_node_that_has_not_learnt_its_cluster_id_names_what_to_give(
+    golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """meta.properties of version 2 (KIP-1262) may lack it, and no record of 4.4.0 holds it."""
+    shutil.copytree(golden / "v4.4.0-mini" / "node-1", tmp_path / "node-1")
+    text = "node.id=1\ndirectory.id=U_Q1TYZXSbKi02BeFgFOEw\nversion=2\n"
+    (tmp_path / "node-1" / "meta.properties").write_text(text)
+    words = ["run", "--lake", str(tmp_path / "lake"), "--dry-run", "--captures", str(tmp_path / "node-1")]
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert "node-1: no cluster id in meta.properties; give it with --cluster-id" in said
+    assert "invalid" not in said
+    assert main([*words, "--cluster-id", MINI]) == 0
+    assert MINI in capsys.readouterr().out

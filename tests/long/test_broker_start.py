@@ -19,8 +19,9 @@ from kraft_core.image.image import Image
 from kraft_core.image.tables import BROKERS, PARTITIONS, TOPICS
 from kraft_core.image.topics import Topic
 from kraft_core.messages.uuid_text import uuid_text
-from kraft_core.plan.broker_start import BrokerStart, duplicates, is_stray, plan_start
+from kraft_core.plan.broker_start import BrokerStart, duplicates, plan_start
 from kraft_core.plan.captured_metadata import CapturedMetadata
+from kraft_core.plan.held_partitions import is_stray
 from kraft_core.restore.broker_dirs import broker_log_dir
 from tests.kafka.java_programs import ask
 from tests.kraft_core.plan.captured import metadata

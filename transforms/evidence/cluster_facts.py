@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraft_core.columnar.schema import message_columns
+from kraft_core.findings.broker_rules import EFFECTS
+from kraft_core.findings.facts import UnassignedReplica
 from transforms.evidence.batch_facts import batch_conflicts, batch_counts, batch_ends
 from transforms.evidence.other_lives import elsewhere, other_lives, siblings
 from transforms.evidence.pinned_tables import NO_ROWS, PinnedTables
@@ -22,6 +24,7 @@ from transforms.ingest.followed import is_superseded
 from transforms.lake.tables import (
     ACKNOWLEDGEMENTS,
     BATCHES,
+    BROKER_PARTITIONS,
     CAPTURES,
     OBSERVATIONS,
     RECORDS,
@@ -39,6 +42,7 @@ ENVELOPE = ("offset", "leader_epoch", "batch_base_offset", "batch_crc", "appende
 SNAPSHOT_KEY = ("end_offset", "leader_epoch", "content_digest")
 FEATURE_LEVEL = "FEATURE_LEVEL_RECORD"
 METADATA_VERSION = "metadata.version"
+UNASSIGNED = ("cluster_id", *UnassignedReplica.__slots__)
 # Limits of a group: clusters, whose facts are held at once, and rows of table batches, read in pieces.
 # A cluster above the limit is a group of its own.
 GROUP_CLUSTERS, GROUP_BATCHES = 32, 1_000_000
@@ -116,6 +120,9 @@ def group_facts(tables: PinnedTables, clusters: Sequence[str], fresh: Mapping[st
         **evidence_facts(tables, clusters, fresh),
         "acknowledgements": tables.read(ACKNOWLEDGEMENTS, ACKNOWLEDGEMENTS.names, cluster_id=clusters),
         "refused_records": tables.read(REFUSED_RECORDS, REFUSED_RECORDS.names, cluster_id=clusters),
+        "unassigned_replicas": tables.read(
+            BROKER_PARTITIONS, UNASSIGNED, cluster_id=clusters, state=sorted(EFFECTS)
+        ),
         "other_lives": other_lives(tables, clusters),
     }
 

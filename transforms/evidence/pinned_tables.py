@@ -13,6 +13,7 @@ from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
     ACKNOWLEDGEMENTS,
     BATCHES,
+    BROKER_PARTITIONS,
     CAPTURES,
     LIVES,
     OBSERVATIONS,
@@ -26,6 +27,7 @@ from transforms.lake.tables import (
 TABLES_READ = (
     ACKNOWLEDGEMENTS,
     BATCHES,
+    BROKER_PARTITIONS,
     CAPTURES,
     LIVES,
     OBSERVATIONS,

@@ -15,6 +15,7 @@ from kraft_core.findings.facts import (
     ReplayRefusal,
     RuleFacts,
     SnapshotDeviation,
+    UnassignedReplica,
     UnreadableBytes,
 )
 from kraft_core.findings.finding import Finding
@@ -46,6 +47,7 @@ def rule_facts(row: Mapping[str, Any], faults: Iterable[Row]) -> RuleFacts:
         observations=tuple(observation(row["cluster_id"], observed) for observed in row["observations"]),
         replay_refusals=tuple(ReplayRefusal(**refused) for refused in row["refused_records"]),
         other_lives=tuple(map(other_life, row["other_lives"])),
+        unassigned_replicas=tuple(map(unassigned_replica, row["unassigned_replicas"])),
     )
 
 
@@ -86,6 +88,12 @@ def other_life(row: Mapping[str, Any]) -> OtherLife:
         nodes=tuple(row["nodes"]),
         last_appended_at=milliseconds(row["last_appended_at"]),
     )
+
+
+def unassigned_replica(row: Mapping[str, Any]) -> UnassignedReplica:
+    """A row of broker_partitions."""
+    values = {name: row[name] for name in UnassignedReplica.__slots__ if name != "captured_at"}
+    return UnassignedReplica(captured_at=known_ms(row["captured_at"]), **values)
 
 
 def replicas(rows: Iterable[Mapping[str, Any]]) -> list[tuple[int, str]]:

@@ -53,6 +53,8 @@ def shuffled_rule_facts(facts: RuleFacts, random: Random) -> RuleFacts:
         other(facts.snapshot_deviations),
         other(facts.observations),
         other(facts.replay_refusals),
+        other(facts.other_lives),
+        other(facts.unassigned_replicas),
     )
 
 

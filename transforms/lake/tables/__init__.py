@@ -40,6 +40,7 @@ from transforms.lake.tables.histories import (
 )
 from transforms.lake.tables.ingest import (
     BATCHES,
+    BROKER_DIRECTORIES,
     CAPTURES,
     EXPIRED_CAPTURES,
     LIVES,
@@ -54,6 +55,7 @@ from transforms.lake.tables.ingest import (
 from transforms.lake.tables.lake import CLUSTER_NAMES, DERIVATIONS, RUNS
 from transforms.lake.tables.quality import (
     ACKNOWLEDGEMENTS,
+    BROKER_PARTITIONS,
     EXPECTATION_RESULTS,
     FINDINGS,
     REHEARSALS,
@@ -71,6 +73,7 @@ TABLES: tuple[Table, ...] = (
     SNAPSHOTS,
     SNAPSHOT_RECORDS,
     OBSERVATIONS,
+    BROKER_DIRECTORIES,
     QUARANTINE,
     LOG_RANGES,
     REPLICA_RANGES,
@@ -84,6 +87,7 @@ TABLES: tuple[Table, ...] = (
     FINDINGS,
     ACKNOWLEDGEMENTS,
     RECOVERIES,
+    BROKER_PARTITIONS,
     REHEARSALS,
     EXPECTATION_RESULTS,
     CLUSTER_NAMES,

@@ -347,3 +347,24 @@ OBSERVATIONS = Table(
     ),
     key=("cluster_id", "observation_id", "node_id", "directory_id"),
 )
+
+BROKER_DIRECTORIES = Table(
+    "broker_directories",
+    "A copy of a broker's log directory without messages, as made by capture --broker-dirs",
+    (
+        CLUSTER_ID,
+        CAPTURE_ID,
+        required("broker_id", "INT", "Broker whose directory it is, by its meta.properties"),
+        required("directory_id", "STRING", "Directory id; the zero uuid before Kafka 3.7"),
+        required("captured_at", "TIMESTAMP", "When the copy was complete, by its capture.json"),
+        required(
+            "partitions",
+            "ARRAY<STRUCT<topic_name: STRING, topic_id: STRING, partition_id: INT, kind: STRING, "
+            "leader_epoch: INT>>",
+            "The partitions in it. kind: current; future: to replace a copy in another directory; stray: "
+            "renamed to -stray by Kafka. leader_epoch: the last in which messages were written; -1: none",
+        ),
+        *LOADED,
+    ),
+    key=("cluster_id", "capture_id"),
+)

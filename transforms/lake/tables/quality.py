@@ -1,8 +1,8 @@
-"""Findings, compared checkpoints, rehearsed restorations, and results of expectations."""
+"""Findings, compared checkpoints and brokers' directories, rehearsals, and results of expectations."""
 
 from __future__ import annotations
 
-from transforms.lake.tables.columns import CLUSTER_ID
+from transforms.lake.tables.columns import CAPTURE_ID, CLUSTER_ID
 from transforms.lake.tables.declaration import Column, Table, required
 
 FINDINGS = Table(
@@ -77,6 +77,40 @@ ACKNOWLEDGEMENTS = Table(
         required("reason", "STRING", "Why"),
     ),
     key=("cluster_id", "finding_id", "acknowledged_at"),
+)
+
+BROKER_PARTITIONS = Table(
+    "broker_partitions",
+    "A partition in the newest copy of a broker's log directory, compared with the metadata (rule 52)",
+    (
+        CLUSTER_ID,
+        CAPTURE_ID,
+        required("broker_id", "INT", "Broker whose directory it is"),
+        required("directory_id", "STRING", "Directory id; the zero uuid before Kafka 3.7"),
+        required("captured_at", "TIMESTAMP", "When the copy was complete"),
+        required("topic_name", "STRING", "Topic by the name of the partition's folder"),
+        required("topic_id", "STRING", "Topic id in its partition.metadata"),
+        required("partition_id", "INT", "Partition by the name of its folder"),
+        required(
+            "kind",
+            "STRING",
+            "current; future: to replace a copy in another directory; stray: renamed to -stray by Kafka",
+        ),
+        required("leader_epoch", "INT", "Last leader epoch in which messages were written; -1: none"),
+        required(
+            "state",
+            "STRING",
+            "By the metadata of that time. assigned: the replica is here; other_directory: in another "
+            "directory of the broker; unregistered_directory, unregistered_broker: the broker is a replica, "
+            "but had not registered the directory, or was not registered; stray_replica: it is none; "
+            "other_topic_id: the topic has another id; unknown_topic: there is no such topic; marked_stray: "
+            "renamed to -stray by Kafka; undecided",
+        ),
+        Column("reason", "STRING", "Why it is undecided; else null"),
+        Column("offset", "BIGINT", "Last offset of the metadata that it was compared with; null: none"),
+    ),
+    key=("cluster_id", "capture_id", "topic_name", "topic_id", "partition_id", "kind"),
+    recomputed=True,
 )
 
 REHEARSALS = Table(

@@ -1,0 +1,205 @@
+"""The newest copies of brokers' log directories, compared with the metadata of their time (rule 52).
+
+A copy is compared with the metadata from a minute before it was complete to ten seconds after it. What
+changed meanwhile is undecided, and so is what the captured logs do not reach: clocks differ, a copy takes
+time, and a broker follows the metadata with a delay.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow.dataset as ds
+
+from kraft_core.image.from_rows import change_of
+from kraft_core.image.image import Image
+from kraft_core.image.missing_records import MissingRecords
+from kraft_core.image.replay_path import ReplayRange, Step
+from kraft_core.messages.uuid_text import ZERO_UUID
+from kraft_core.plan.held_partitions import STRAY, held_state, topic_ids
+from kraft_core.restore.broker_dirs import HeldPartition
+from transforms.evidence.fact_values import known_ms
+from transforms.histories.clocks import Clock, clocks
+from transforms.histories.missing import lacking_by_cluster
+from transforms.histories.replay_plan import known_paths
+from transforms.lake.arrow_rows import Row
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.storage.location import Location
+from transforms.lake.tables import BROKERS, METADATA_TRANSACTIONS, PARTITIONS, TOPICS, Table
+
+BEFORE_MS, AFTER_MS = 60_000, 10_000
+COPY = ("capture_id", "broker_id", "directory_id", "captured_at")
+NOT_REPLAYED = "no captured log of the cluster can be replayed"
+NOT_REACHED = "the captured logs end before this copy, or within 10 s after it"
+NOT_COVERED = "no captured log has the metadata of that time"
+NOT_COMMITTED = "the metadata of that time is not proven committed"
+CHANGED = "the metadata of this partition changed at about that time"
+
+
+def broker_partition_rows(
+    lake: Location, clusters: Sequence[str], directories: Iterable[Row]
+) -> dict[str, list[Row]]:
+    """By cluster the rows of table broker_partitions. directories: rows of broker_directories.
+
+    Reads what the histories of the clusters were made from, and of those only with directories.
+    """
+    by_cluster: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in directories:
+        by_cluster[row["cluster_id"]].append(row)
+    found: dict[str, list[Row]] = {cluster: [] for cluster in clusters}
+    of_dirs = [cluster for cluster in clusters if by_cluster[cluster]]
+    if of_dirs:
+        paths = known_paths(lake, of_dirs)
+        times, lacking = clocks(lake, paths), lacking_by_cluster(lake, paths)
+        for cluster in of_dirs:
+            path = paths.get(cluster)
+            replayed = None
+            if path:
+                replayed = _Replayed(lake, cluster, path, times[cluster], lacking[cluster].unsure)
+            found[cluster] = list(_rows(cluster, replayed, newest_copies(by_cluster[cluster])))
+    return found
+
+
+def newest_copies(rows: Iterable[Row]) -> list[Row]:
+    """Of each directory of a broker the rows with the newest time, each once.
+
+    Several directories without an id have one: all that were copied at that time.
+    """
+    copies: defaultdict[tuple[int, str], dict[str, Row]] = defaultdict(dict)
+    for row in rows:
+        copies[row["broker_id"], row["directory_id"]][row["capture_id"]] = row
+    newest: list[Row] = []
+    for same in copies.values():
+        last = max(row["captured_at"] for row in same.values())
+        newest += [row for row in same.values() if row["captured_at"] == last]
+    return newest
+
+
+def _rows(cluster: str, replayed: _Replayed | None, copies: Iterable[Row]) -> Iterator[Row]:
+    for copy in copies:
+        found = NOT_REPLAYED if replayed is None else replayed.at(copy)
+        for row in copy["partitions"]:
+            state, reason = _state(found, copy, row)
+            yield {
+                "cluster_id": cluster,
+                **{name: copy[name] for name in COPY},
+                **row,
+                "state": state,
+                "reason": reason,
+                "offset": None if isinstance(found, str) else found.offset,
+            }
+
+
+def _state(found: _Metadata | str, copy: Row, row: Row) -> tuple[str, str | None]:
+    """The state of a partition in a copy, and why it is undecided. found: a str says why it is not known."""
+    if row["kind"] == "stray":
+        return "marked_stray", None
+    return ("undecided", found) if isinstance(found, str) else found.state_of(copy, row)
+
+
+@dataclass(frozen=True, slots=True)
+class _Metadata:
+    """The metadata around the time of a copy, as far as it is about what the copy holds.
+
+    first, last: the images at both ends; offset: of the latter. assigned: the partitions of which the broker
+    was a replica at any moment between.
+    """
+
+    first: Image
+    last: Image
+    offset: int
+    assigned: Collection[tuple[str, int]]
+
+    def state_of(self, copy: Row, row: Row) -> tuple[str, str | None]:
+        """The state of a partition in the copy, and why it is undecided."""
+        held = HeldPartition(
+            broker_id=copy["broker_id"],
+            topic_id=row["topic_id"],
+            topic_name=row["topic_name"],
+            partition_id=row["partition_id"],
+            leader_epoch=row["leader_epoch"],
+            is_future=row["kind"] == "future",
+        )
+        directory = None if copy["directory_id"] == ZERO_UUID else copy["directory_id"]
+        before, after = (held_state(held, directory, of, topic_ids(of)) for of in (self.first, self.last))
+        if after == "assigned":
+            return after, None
+        if before != after or (after in STRAY and held.key in self.assigned):
+            return "undecided", CHANGED
+        return after, None
+
+
+@dataclass(frozen=True, slots=True)
+class _Replayed:
+    """The metadata of a cluster by its histories. lacking: what the replay path does not have."""
+
+    lake: Location
+    cluster: str
+    path: Sequence[Step]
+    clock: Clock
+    lacking: Sequence[MissingRecords]
+
+    def at(self, copy: Row) -> _Metadata | str:
+        """The metadata around the time of a copy, or why it is not known."""
+        time, end = known_ms(copy["captured_at"]), self.path[-1].end_offset
+        if self.clock.highest_below(end) < time + AFTER_MS:
+            return NOT_REACHED
+        first, last = self._offset_at(time - BEFORE_MS), self._offset_at(time + AFTER_MS)
+        if first is None or last is None:
+            return NOT_COVERED
+        if self._status(last) != "committed":
+            return NOT_COMMITTED
+        for offset in (first, last):
+            for reason in self._doubts(offset):
+                return reason
+        return self._metadata(copy, first, last)
+
+    def _offset_at(self, time: int) -> int | None:
+        """The last offset that took effect by a time; -1 before a whole log, None if not known."""
+        offset = self.clock.offset_at(time)
+        if offset is None:
+            return -1 if self.path[0].first_offset == 0 else None
+        return offset if any(step.first_offset <= offset < step.end_offset for step in self.path) else None
+
+    def _status(self, offset: int) -> str:
+        steps = (step for step in self.path if step.first_offset <= offset < step.end_offset)
+        return next((s.commit_status for s in steps if isinstance(s, ReplayRange)), "committed")
+
+    def _doubts(self, offset: int) -> Iterator[str]:
+        """Why brokers may have seen other metadata at an offset."""
+        yield from (missing.sentence for missing in self.lacking if missing.concerns(offset))
+        for transaction in rows_with(self.lake, METADATA_TRANSACTIONS, cluster_id=[self.cluster]):
+            if transaction["begun_offset"] <= offset < (transaction["ended_offset"] or offset + 1):
+                yield "the metadata of that time is that of an open metadata transaction"
+
+    def _metadata(self, copy: Row, first: int, last: int) -> _Metadata:
+        broker, topics = copy["broker_id"], sorted({row["topic_id"] for row in copy["partitions"]})
+        versions = {
+            TOPICS: self._versions(TOPICS, first, last),
+            PARTITIONS: self._versions(PARTITIONS, first, last, topic_id=topics),
+            BROKERS: [row for row in self._versions(BROKERS, first, last) if row["broker_id"] == broker],
+        }
+        held = {
+            (row["topic_id"], row["partition_id"])
+            for row in versions[PARTITIONS]
+            if broker in row["replicas"]
+        }
+        return _Metadata(_image(versions, first), _image(versions, last), last, held)
+
+    def _versions(self, table: Table, first: int, last: int, **wanted: Collection[str]) -> list[Row]:
+        """The versions that were valid at any offset from first to last."""
+        end = ds.field("valid_to_offset")
+        overlaps = (ds.field("valid_from_offset") <= last) & (end.is_null() | (end > first))
+        return rows_with(self.lake, table, None, overlaps, cluster_id=[self.cluster], **wanted)
+
+
+def _image(versions: Mapping[Table, Iterable[Row]], offset: int) -> Image:
+    image = Image()
+    for table, rows in versions.items():
+        for row in rows:
+            end = row["valid_to_offset"]
+            if row["valid_from_offset"] <= offset and (end is None or end > offset):
+                image.tables.put(change_of(table.name, row))
+    return image
