@@ -44,6 +44,7 @@ _CLASSES = {
     "UNFENCE_BROKER_RECORD": _OF_BROKERS,
     "BROKER_REGISTRATION_CHANGE_RECORD": _OF_BROKERS,
     "UNREGISTER_BROKER_RECORD": _OF_BROKERS,
+    "UNREGISTER_CONTROLLER_RECORD": _OF_BROKERS,
     "REMOVE_ACCESS_CONTROL_ENTRY_RECORD": _Classes("AclControlManager", "AclsDelta"),
     "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": _Classes("ScramControlManager", "ScramDelta"),
     "PRODUCER_IDS_RECORD": _Classes("ProducerIdControlManager", "ProducerIdsDelta"),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kraft_core.image.change import Change
+from kraft_core.image.change import Change, Refusal
 from kraft_core.image.endpoints import (
     EndPoint,
     SupportedFeature,
@@ -14,6 +14,7 @@ from kraft_core.image.endpoints import (
     supported_features,
     to_fields,
 )
+from kraft_core.image.refusals import UNKNOWN_CONTROLLER
 from kraft_core.image.tables import CONTROLLERS, Tables
 
 
@@ -43,6 +44,15 @@ def unregister(_: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
     yield Change(CONTROLLERS, (value["controllerId"],), None)
 
 
+def is_registered(tables: Tables, value: Mapping[str, Any]) -> Refusal | None:
+    """A controller refuses to unregister a controller that it does not know (ClusterControlManager)."""
+    controller_id = value["controllerId"]
+    if tables.get(CONTROLLERS, (controller_id,)) is not None:
+        return None
+    subject = f"controller {controller_id}"
+    return Refusal(UNKNOWN_CONTROLLER, subject, f"{subject} is not registered", by_controllers_only=True)
+
+
 def row(controller: Controller) -> dict[str, Any]:
     return {
         "controller_id": controller.controller_id,
@@ -63,3 +73,4 @@ def to_record(controller: Controller) -> tuple[str, dict[str, Any]]:
 
 
 RULES = {"REGISTER_CONTROLLER_RECORD": register, "UNREGISTER_CONTROLLER_RECORD": unregister}
+CONTROLLER_CHECKS = {"UNREGISTER_CONTROLLER_RECORD": is_registered}

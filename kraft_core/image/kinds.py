@@ -64,6 +64,6 @@ RULES: Mapping[str, Rule] = {
 
 CONTROLLER_CHECKS: Mapping[str, ControllerCheck] = {
     record_type: check
-    for module in (topics, brokers, scram_users, producer_ids)
+    for module in (topics, brokers, controllers, scram_users, producer_ids)
     for record_type, check in module.CONTROLLER_CHECKS.items()
 }

@@ -12,6 +12,7 @@ WRONG_DIRECTORIES = "wrong_directories"
 UNKNOWN_VALUE = "unknown_value"
 UNKNOWN_BROKER = "unknown_broker"
 OTHER_BROKER_EPOCH = "other_broker_epoch"
+UNKNOWN_CONTROLLER = "unknown_controller"
 UNKNOWN_ACL = "unknown_acl"
 UNKNOWN_CREDENTIAL = "unknown_credential"
 TOPIC_EXISTS = "topic_exists"
@@ -25,6 +26,7 @@ CAUSES = (
     UNKNOWN_VALUE,
     UNKNOWN_BROKER,
     OTHER_BROKER_EPOCH,
+    UNKNOWN_CONTROLLER,
     UNKNOWN_ACL,
     UNKNOWN_CREDENTIAL,
     TOPIC_EXISTS,

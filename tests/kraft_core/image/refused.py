@@ -109,6 +109,10 @@ EVERY_REFUSAL: tuple[tuple[Made, Refusal | None], ...] = (
         _by_controllers(refusals.UNKNOWN_BROKER, "broker 3", "broker 3 is not registered"),
     ),
     (
+        ("UNREGISTER_CONTROLLER_RECORD", {"controllerId": 3}),
+        _by_controllers(refusals.UNKNOWN_CONTROLLER, "controller 3", "controller 3 is not registered"),
+    ),
+    (
         ("UNREGISTER_BROKER_RECORD", {"brokerId": 1, "brokerEpoch": 12}),
         _by_controllers(refusals.OTHER_BROKER_EPOCH, "broker 1", "broker 1 has epoch 10, not 12"),
     ),
