@@ -15,6 +15,12 @@ from kraft_core.topic_control.partition_creation import create_partitions
 from kraft_core.topic_control.requests import NewPartitions, TopicResult
 from kraft_core.wording import count
 
+# TopicCommand compares the lists of all partitions, also of those that exist.
+_NO_COMMAND = (
+    "Admin.createPartitions with the lists of the new partitions: kafka-topics takes no lists for a topic "
+    "whose partitions differ in their number of replicas"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class AddPartitions:
@@ -73,19 +79,25 @@ class AddPartitions:
     def steps(self, controller: ActiveController, servers: str) -> Iterator[PlanStep]:
         if self.validate_only:
             return
-        for topic in self.topics:
-            command = (
-                f"{TOPICS_TOOL} {servers} --alter --topic {named(topic.name)} --partitions {topic.count}"
-            )
-            if topic.assignments is not None:
-                lists = [*_held(controller, topic.name), *topic.assignments]
-                command += f" --replica-assignment {','.join(':'.join(map(str, each)) for each in lists)}"
-            yield PlanStep(f"add partitions to {topic.name}", command)
+        yield from (_add_step(controller, servers, topic) for topic in self.topics)
         for topic in self.topics:
             command = f"{TOPICS_TOOL} {servers} --describe --topic {named(topic.name)}"
             yield PlanStep(
                 "look", command, f"{count(topic.count, 'partition')}, each with its leader and ISR"
             )
+
+
+def _add_step(controller: ActiveController, servers: str, topic: NewPartitions) -> PlanStep:
+    words = f"add partitions to {topic.name}"
+    command = f"{TOPICS_TOOL} {servers} --alter --topic {named(topic.name)} --partitions {topic.count}"
+    if topic.assignments is None:
+        return PlanStep(words, command)
+    lists = [*_held(controller, topic.name), *topic.assignments]
+    if len({len(each) for each in lists}) > 1:
+        return PlanStep(words, expect=_NO_COMMAND)
+    return PlanStep(
+        words, f"{command} --replica-assignment {','.join(':'.join(map(str, each)) for each in lists)}"
+    )
 
 
 def _held(controller: ActiveController, name: str) -> list[tuple[int, ...]]:

@@ -124,8 +124,10 @@ def _add(rng: random.Random, image: Image) -> tuple[TopicChange, Check]:
     name, held = rng.choice(list(_topics(image).items()))
     count = max(1, len(held) + rng.choice((-1, 0, 1, 1, 2)))
     lists = None
-    if rng.random() < 0.4 and count > len(held):
-        factor = len(held[0].replicas)
+    factor = len(held[0].replicas)
+    # kafka-topics takes no lists of different lengths: such a plan has no command.
+    are_alike = all(len(each.replicas) == factor for each in held.values())
+    if rng.random() < 0.4 and count > len(held) and are_alike:
         lists = tuple(tuple(rng.sample(BROKERS, factor)) for _ in range(count - len(held)))
     change = AddPartitions((NewPartitions(name, count, lists),))
     return change, lambda after: len(_topics(after)[name]) == count

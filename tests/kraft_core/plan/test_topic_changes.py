@@ -75,6 +75,13 @@ def names(made: Answer) -> list[str]:
     return [risk.name for risk in made.risks]
 
 
+def test_kafka_topics_takes_no_lists_of_different_lengths() -> None:
+    made = add(3, partition(1, (11,)), assignments=((12, 13),))
+    assert made.verdict != "refused"
+    assert made.steps[0].command is None
+    assert "kafka-topics takes no lists" in (made.steps[0].expect or "")
+
+
 def test_more_partitions() -> None:
     made = add(4, assignments=((11, 12), (12, 13)))
     assert (made.verdict, made.missing) == ("safe", ())
