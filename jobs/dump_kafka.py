@@ -18,6 +18,7 @@ from kraft_core.format.kafka_dump import (
     DumpOptions,
     DumpStopped,
     FileDump,
+    Piece,
 )
 from kraft_core.format.log_dirs import RefusedPath
 from kraft_core.format.mapped_file import mapped
@@ -25,7 +26,8 @@ from kraft_core.wording import count
 
 _OTHER_SUFFIXES = frozenset({".index", ".timeindex", ".snapshot", ".txnindex"})
 _BUFFER_CHARACTERS = 1 << 16
-_LARGE_BYTES = 4 * 1024 * 1024
+_LARGE_BYTES = 256 * 1024
+_WORTH_COMPILING_BYTES = 32 * 1024 * 1024
 
 
 def dump_as_kafka(given: Sequence[str], args: argparse.Namespace) -> ExitCode:
@@ -56,13 +58,18 @@ def dump_as_kafka(given: Sequence[str], args: argparse.Namespace) -> ExitCode:
 
 
 def _file_dump(file: str, options: DumpOptions) -> FileDump:
-    """For a small file, the imports of the faster one take most of the time."""
+    """For a small file, the imports of the faster one take more time than it saves."""
     path = Path(file)
-    if not path.is_file() or path.stat().st_size < _LARGE_BYTES:
+    size = path.stat().st_size if path.is_file() else 0
+    if size < _LARGE_BYTES:
         return FileDump(options)
-    from kraft_core.columnar.kafka_text import ColumnarDump
+    from kraft_core.columnar.line_code import is_compiled
 
-    return ColumnarDump(options, path=file)
+    if size < _WORTH_COMPILING_BYTES and not is_compiled():
+        return FileDump(options)
+    from kraft_core.columnar.kafka_text import CompiledDump
+
+    return CompiledDump(options)
 
 
 def _options(args: argparse.Namespace) -> DumpOptions:
@@ -116,7 +123,13 @@ class _Output:
         self._size = 0
         self._on_terminal = sys.stdout.isatty()
 
-    def write(self, text: str) -> None:
+    def write(self, text: Piece) -> None:
+        if not isinstance(text, str):
+            if not self._on_terminal:
+                self.flush()
+                sys.stdout.buffer.write(text)
+                return
+            text = str(text, "utf-8")
         self._pieces.append(text)
         self._size += len(text)
         if self._size >= _BUFFER_CHARACTERS:

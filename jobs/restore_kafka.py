@@ -43,7 +43,7 @@ def read_by_kafka(kafka: Path, checkpoint: Path, image: Image) -> Iterator[str]:
     dump, shell = (_class(kafka, names) for names in (_DUMP, _SHELL))
     printed = _run(kafka, dump, "--cluster-metadata-decoder", "--files", str(checkpoint))
     records = list(_records(printed))
-    planned = list(_records("".join(FileDump(DumpOptions(show_secrets=True)).pieces(*_content(checkpoint)))))
+    planned = list(_records("".join(FileDump(DumpOptions(show_secrets=True)).texts(*_content(checkpoint)))))
     for theirs, ours in zip(records, planned, strict=False):
         if theirs != ours:
             raise _otherwise("kafka-dump-log", kafka, checkpoint, f"the record at offset {ours[0]}")

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 from kraft_core.columnar.fast import decode, scan_headers
+from kraft_core.columnar.line_code import line_code
 from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.codec import write_metadata_value
 from kraft_core.messages.metadata import by_api_key
@@ -20,6 +21,7 @@ def main() -> None:
         path.write_bytes(b"".join(write_batch(record.offset, 1, [record]) for record in records))
         assert sum(len(batch) for batch in scan_headers(path)) == len(records)
         assert sum(len(batch) for batch in decode(path)) == len(records)
+    line_code()
 
 
 if __name__ == "__main__":

@@ -1,37 +1,27 @@
 """Numba behind three decorators, with an optional cache of machine code that processes share.
 
-Numba's own cache supports neither wheels nor changes in another module, and fails where it cannot write. Here
-the key is a digest of the sources of this package and of those that it imports, and the cache is the first
-directory that can be written: $NUMBA_CACHE_DIR, the package's __pycache__, the user's cache directory, a
-private temporary directory.
-Without one, or if it fails, each process compiles the functions again (about twelve seconds).
+Numba's own cache supports neither wheels nor changes in another module, and fails where it cannot write: here
+it is in the folder of code_cache. Without one, or if it fails, each process compiles the functions again
+(about twelve seconds).
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import stat
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
-from importlib import resources
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 from numba import types
 from numba.core import caching, codegen, compiler
 
+from kraft_core.columnar.code_cache import cache_folder, sources_digest
+
 _njit = cast(Any, numba).njit
 _types = cast(Any, types)
 _caching = cast(Any, caching)
 _codegen = cast(Any, codegen)
 _compiler = cast(Any, compiler)
-
-# The packages that machine code is made from: messages are declared outside this one.
-_SOURCES = ("kraft_core.messages", "kraft_core.format", "kraft_core.columnar")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -90,50 +80,6 @@ def entry(function: Function) -> Function:
     return dispatcher
 
 
-@cache
-def cache_folder() -> Path | None:
-    """The directory of the current sources' machine code; None where none can be written."""
-    name = f"kraftlake-{_sources_digest()[:16]}"
-    for parent in _parents():
-        try:
-            folder = parent() / name
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder):
-                return folder
-        except OSError:
-            continue
-    return None
-
-
-def _parents() -> Iterator[Callable[[], Path]]:
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    if chosen:
-        yield lambda: Path(chosen)
-    yield lambda: Path(__file__).parent / "__pycache__"
-    yield lambda: Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    yield _private_temporary
-
-
-def _private_temporary() -> Path:
-    """A temporary directory. OSError unless only this user can access it: its content is executed."""
-    folder = Path(tempfile.gettempdir(), f"kraftlake-{os.getuid()}")
-    folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if found.st_uid != os.getuid() or not stat.S_ISDIR(found.st_mode) or stat.S_IMODE(found.st_mode) & 0o077:
-        raise PermissionError(f"{folder} is open to others")
-    return folder
-
-
-@cache
-def _sources_digest() -> str:
-    digest = hashlib.sha256()
-    for package in _SOURCES:
-        for source in sorted(resources.files(package).iterdir(), key=lambda found: found.name):
-            if source.name.endswith(".py"):
-                digest.update(source.read_bytes())
-    return digest.hexdigest()
-
-
 class _Locator(_caching._CacheLocator):  # pyright: ignore[reportUntypedBaseClass]
     def __init__(self, line: int) -> None:
         self._line = line
@@ -142,7 +88,7 @@ class _Locator(_caching._CacheLocator):  # pyright: ignore[reportUntypedBaseClas
         return str(cache_folder())
 
     def get_source_stamp(self) -> str:
-        return _sources_digest()
+        return sources_digest()
 
     def get_disambiguator(self) -> str:
         return str(self._line)

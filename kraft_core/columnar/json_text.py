@@ -56,16 +56,6 @@ def json_texts(records: Any) -> Any:
     return joined.take(pa.array(order, mask=~filled))
 
 
-def holds_former_layout(records: Any) -> bool:
-    """Whether any value has a layout that its type no longer has."""
-    for message, column in zip(message_columns(), records.columns[_FIRST_STRUCT:], strict=True):
-        if message.older and column.null_count < len(records):
-            layouts = _layouts(message, column, records["version"])
-            if any(layout is not message for _, layout, _ in layouts):
-                return True
-    return False
-
-
 def _layouts(message: Message, column: Any, versions: Any) -> Iterator[tuple[Any, Message, int]]:
     """The rows of a struct column by layout and version: (row numbers, layout, version)."""
     present = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))

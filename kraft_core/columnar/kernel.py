@@ -75,7 +75,7 @@ from kraft_core.columnar.timestamps import FIRST_MS, LAST_MS, representable
 # Byte offsets of a batch's fields (format.batch); the checksum covers everything from the attributes on.
 _LENGTH, _EPOCH, _MAGIC, _CRC, _ATTRIBUTES, _LAST_DELTA = 8, 12, 16, 17, 21, 23
 _BASE_TIMESTAMP, _MAX_TIMESTAMP, _COUNT = 27, 35, 57
-_HEADER_BYTES = 61
+HEADER_BYTES = 61
 _PREFIX_BYTES = 12
 _MAGIC_2 = 2
 _CODEC_BITS, _LOG_APPEND_TIME, CONTROL_BIT = 0x07, 0x08, 0x20
@@ -95,12 +95,12 @@ _representable = inlined(representable)
 
 
 @inlined
-def _batch_bytes(at: int, stop: int) -> int:
+def batch_bytes(at: int, stop: int) -> int:
     """The size of the batch at an address; 0 if there is no good one (segment.scan says what is wrong)."""
-    if stop - at < _HEADER_BYTES or load_u8(at + _MAGIC) != _MAGIC_2:
+    if stop - at < HEADER_BYTES or load_u8(at + _MAGIC) != _MAGIC_2:
         return 0
     size = load_i32(at + _LENGTH) + _PREFIX_BYTES
-    if size < _HEADER_BYTES or size > stop - at:
+    if size < HEADER_BYTES or size > stop - at:
         return 0
     last_delta = load_i32(at + _LAST_DELTA)
     if last_delta < 0 or load_i32(at + _COUNT) < 0 or not 0 <= load_i64(at) < _MOST - last_delta:
@@ -119,7 +119,7 @@ def scan_batches(at: int, stop: int, pause: int, columns: int, capacity: int) ->
     """
     rows = 0
     while rows < capacity and at < pause:
-        size = _batch_bytes(at, stop)
+        size = batch_bytes(at, stop)
         if size == 0:
             break
         cell = columns + 8 * rows
@@ -168,7 +168,7 @@ def decode_batches(task: int) -> int:
 @compiled
 def _begin_batch(task: int, at: int, stop: int) -> int:
     """READABLE if the batch is good and there is room for it, otherwise FULL or DAMAGED."""
-    size = _batch_bytes(at, stop)
+    size = batch_bytes(at, stop)
     if size == 0:
         return DAMAGED
     count = load_i32(at + _COUNT)
@@ -186,7 +186,7 @@ def _begin_batch(task: int, at: int, stop: int) -> int:
     put(task + BYTES, get(task + BYTES) + size)
     put(task + BATCH_BYTES, size)
     put(task + RECORD_INDEX, 0)
-    put(task + RECORD_AT, at + _HEADER_BYTES)
+    put(task + RECORD_AT, at + HEADER_BYTES)
     put(task + LAST_DELTA, -1)
     return READABLE
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from kraft_core.columnar.compiled import entry
 from kraft_core.columnar.kernel_abi import MALFORMED
 from kraft_core.columnar.layout import build_layout
+from kraft_core.columnar.machine_code import call_compiled
 from kraft_core.columnar.program import (
     BOOL,
     DEFAULT_LIST,
@@ -157,17 +158,7 @@ class _Writer:
         self._builder.ret(self._at)
 
     def _call(self, function: Any, *arguments: Any) -> Any:
-        """A call of a compiled function of integers; it does not raise."""
-        given = [_INT64(held) if isinstance(held, int) else held for held in arguments]
-        signature = (types.int64,) * len(given)
-        function.compile(signature)
-        result = function.overloads[signature]
-        self._context.add_linking_libs([result.library])
-        callee = self._context.declare_function(self._builder.module, result.fndesc)
-        convention = self._context.call_conv
-        return convention.call_function(
-            self._builder, callee, result.signature.return_type, signature, given
-        )[1]
+        return call_compiled(self._context, self._builder, function, *arguments)
 
     def _of(self, node: int) -> Any:
         return self._builder.add(self._node, _INT64(node))

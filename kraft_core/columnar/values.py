@@ -51,7 +51,7 @@ from kraft_core.columnar.text import is_utf8
 from kraft_core.columnar.vectors import REACH, UUID_BYTES, UUID_TEXT_BYTES, high_bits, swap_short
 
 # Kafka's limit for a string, in bytes.
-_MAX_STRING_BYTES = 0x7FFF
+MAX_STRING_BYTES = 0x7FFF
 
 
 @inlined
@@ -159,7 +159,7 @@ def read_text(opcode: int, nullable: int, task: int, node: int, row: int, at: in
     is_short = size <= REACH and at + REACH <= get(task + STOP)
     is_ascii = is_short and high_bits(at) & ((1 << size) - 1) == 0
     is_string = opcode not in (BYTES, SECRET_BYTES)
-    if is_string and not is_ascii and (size > _MAX_STRING_BYTES or not is_utf8(at, size)):
+    if is_string and not is_ascii and (size > MAX_STRING_BYTES or not is_utf8(at, size)):
         return MALFORMED
     if opcode in (SECRET_STRING, SECRET_BYTES):
         store_8(get(task + WAS_REDACTED) + get(get(task + NODES) + ROW), 1)

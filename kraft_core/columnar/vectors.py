@@ -89,6 +89,22 @@ def high_bits(_typing: Any, _address: Any) -> Any:
 
 
 @intrinsic
+def escaped_bits(_typing: Any, _address: Any) -> Any:
+    """A bit for each byte in REACH that JSON escapes or that is not ASCII."""
+    type_ = ir.VectorType(ir.IntType(8), REACH)
+
+    def codegen(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        held = builder.load(_at(builder, arguments[0], type_), align=1)
+        # Bytes that are not ASCII are negative.
+        found = builder.icmp_signed("<", held, _all(type_, 0x20))
+        for char in '"\\':
+            found = builder.or_(found, builder.icmp_signed("==", held, _all(type_, ord(char))))
+        return builder.zext(builder.bitcast(found, ir.IntType(REACH)), _INT64)
+
+    return types.int64(types.int64), codegen
+
+
+@intrinsic
 def store_ahead(_typing: Any, _address: Any, _value: Any) -> Any:
     """Stores an int32 AHEAD times in a row."""
     type_ = ir.VectorType(ir.IntType(32), AHEAD)

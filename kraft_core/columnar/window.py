@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-
-import numpy as np
 
 from kraft_core.format.mapped_file import mapped
 
@@ -18,8 +17,7 @@ class Window:
     def __init__(self, buf: bytes | mmap.mmap) -> None:
         self.buf = buf
         self.size = len(buf)
-        # The view is released at once: a mapping with views cannot be closed.
-        self.address = np.frombuffer(buf, dtype=np.uint8).ctypes.data if self.size else 0
+        self.address = _address(buf)
         self._released = 0
 
     def stop(self, end: int | None) -> int:
@@ -32,6 +30,21 @@ class Window:
         if end > self._released and isinstance(self.buf, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
             self.buf.madvise(mmap.MADV_DONTNEED, self._released, end - self._released)
         self._released = end
+
+
+class _View(ctypes.Structure):
+    """Py_buffer of Python's stable ABI: the address comes first."""
+
+    _fields_ = (("address", ctypes.c_void_p), ("rest", ctypes.c_byte * 128))
+
+
+def _address(buf: bytes | mmap.mmap) -> int:
+    """Of the first byte. The view is released at once: a mapping with views cannot be closed."""
+    view = _View()
+    api = ctypes.pythonapi
+    api.PyObject_GetBuffer(ctypes.py_object(buf), ctypes.byref(view), 0)
+    api.PyBuffer_Release(ctypes.byref(view))
+    return view.address or 0
 
 
 @contextmanager

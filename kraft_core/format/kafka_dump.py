@@ -31,6 +31,9 @@ from kraft_core.format.secrets import NONE_ALLOWED
 from kraft_core.format.varint import Buffer
 from kraft_core.messages.metadata import by_api_key
 
+# Of the text; a memoryview holds it as UTF-8.
+Piece = str | memoryview
+
 LOG_SUFFIX, CHECKPOINT_SUFFIX = ".log", ".checkpoint"
 MAX_BYTES = 0x7FFFFFFF
 
@@ -83,7 +86,7 @@ class FileDump:
     last_offset: int = -1
     is_empty_log: bool = False
 
-    def pieces(self, buf: Buffer, name: str) -> Iterator[str]:
+    def pieces(self, buf: Buffer, name: str) -> Iterator[Piece]:
         """The text after the line "Dumping NAME", in pieces. Raises DumpStopped."""
         yield _title(name)
         self.is_empty_log = len(buf) == 0 and name.endswith(LOG_SUFFIX)
@@ -100,7 +103,12 @@ class FileDump:
         if position < end and self.options.max_bytes == MAX_BYTES:
             yield f"Found {end - position} invalid bytes at the end of {name}\n"
 
-    def _next(self, buf: Buffer, position: int) -> tuple[str, int]:
+    def texts(self, buf: Buffer, name: str) -> Iterator[str]:
+        """As pieces, each as a str."""
+        for piece in self.pieces(buf, name):
+            yield piece if isinstance(piece, str) else str(piece, "utf-8")
+
+    def _next(self, buf: Buffer, position: int) -> tuple[Piece, int]:
         """The text of what begins at a position, and where that ends."""
         (size,) = struct.unpack_from(">i", buf, position + 8)
         return self._batch(buf, position), position + PREFIX_BYTES + size

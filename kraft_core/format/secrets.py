@@ -73,6 +73,11 @@ def named_secret(message: Message) -> tuple[Field, Field] | None:
     return fields["name"], fields["value"]
 
 
+def has_secrets(message: Message) -> bool:
+    """Whether redact may change a value of the message."""
+    return named_secret(message) is not None or _holds_secrets(message.fields)
+
+
 @cache
 def _holds_secrets(fields: tuple[Field, ...]) -> bool:
     return any(field.secret or _holds_secrets(field.fields) for field in fields)

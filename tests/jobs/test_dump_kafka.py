@@ -166,6 +166,7 @@ def test_two_files_of_a_log_that_jumps(capfdbinary, tmp_path):
 def test_a_large_file_is_printed_as_a_small_one(capfdbinary, monkeypatch):
     small = dump(capfdbinary, "--format", "kafka", FIRST, SECOND)
     monkeypatch.setattr(dump_kafka, "_LARGE_BYTES", 0)
-    assert type(dump_kafka._file_dump(str(FIRST), DumpOptions())).__name__ == "ColumnarDump"
+    monkeypatch.setattr(dump_kafka, "_WORTH_COMPILING_BYTES", 0)
+    assert type(dump_kafka._file_dump(str(FIRST), DumpOptions())).__name__ == "CompiledDump"
     assert dump(capfdbinary, "--format", "kafka", FIRST, SECOND) == small
     assert dump(capfdbinary, "--format", "kafka", "/nowhere.log")[0] == 2

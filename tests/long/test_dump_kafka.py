@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kraft_core.columnar.kafka_text import CompiledDump
+from kraft_core.format.kafka_dump import FileDump
 from tests.kafka import RELEASE, SCRIPTS, needs_kafka
 from tests.kafka.gen.dump_quirks import batch_logs, printed, value_log
 from tests.kraft_core.format.kafka_dumps import difference
@@ -50,7 +52,8 @@ def test_faults_drawn_anew(tmp_path, skip_metadata):
     differing = {}
     for name, log, text in printed(logs, skip_metadata):
         (tmp_path / name).write_bytes(log)
-        found = difference(tmp_path / name, name, text, skip_metadata)
-        if found is not None:
-            differing[name] = found
+        for kind in (FileDump, CompiledDump):
+            found = difference(tmp_path / name, name, text, skip_metadata, kind)
+            if found is not None:
+                differing[name, kind] = found
     assert differing == {}, f"seed {seed}"

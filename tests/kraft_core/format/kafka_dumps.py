@@ -15,17 +15,19 @@ _WARNED = re.compile(
 )
 
 
-def difference(file: Path, name: str, printed: str, skip_metadata: bool = False) -> str | None:
+def difference(
+    file: Path, name: str, printed: str, skip_metadata: bool = False, kind: type[FileDump] = FileDump
+) -> str | None:
     """What differs from stdout and stderr of a dump of one file, after their first line; None if nothing.
 
-    name: the name under which Kafka's tool read the file.
+    name: the name under which Kafka's tool read the file. kind: what prints it here.
     """
     expected = printed.partition("\n")[2]
-    dump = FileDump(DumpOptions(skip_metadata=skip_metadata, show_secrets=True))
+    dump = kind(DumpOptions(skip_metadata=skip_metadata, show_secrets=True))
     text, stopped = "", False
     try:
         with mapped(file) as buf:
-            for piece in dump.pieces(buf, name):
+            for piece in dump.texts(buf, name):
                 text += piece
     except DumpStopped as stop:
         text, stopped = text + stop.text, True

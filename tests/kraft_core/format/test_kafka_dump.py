@@ -71,7 +71,7 @@ def test_doubles_as_java_writes_them(value, text):
 def dumped(type_id: int, fields: dict, options: DumpOptions) -> str:
     value = write_metadata_value(by_api_key[type_id], 0, fields)
     log = write_batch(0, 1, [raw(0, value)])
-    return "".join(FileDump(options).pieces(log, "00000000000000000000.log"))
+    return "".join(FileDump(options).texts(log, "00000000000000000000.log"))
 
 
 CONFIG = {"resourceType": 4, "resourceName": "", "name": "ssl.key.password", "value": "hunter2"}
@@ -93,7 +93,7 @@ def test_the_secret_name_of_one_config_does_not_carry_over_to_the_next():
         write_metadata_value(by_api_key[4], 0, {**CONFIG, "name": name, "value": "v"}) for name in names
     ]
     log = write_batch(0, 1, [raw(index, value) for index, value in enumerate(values)])
-    text = "".join(FileDump(DumpOptions()).pieces(log, "00000000000000000000.log"))
+    text = "".join(FileDump(DumpOptions()).texts(log, "00000000000000000000.log"))
     assert [line.rpartition('"value":')[2] for line in text.splitlines() if "payload" in line] == [
         "null}}",
         '"v"}}',

@@ -1,0 +1,149 @@
+"""The compiled writer of kafka-dump-log's lines: batches to text.
+
+It writes whole batches that are good and usual: of no producer, uncompressed, with records of known types
+without headers, whose offsets follow one another. It stops before any other, which kafka_dump writes.
+"""
+
+from __future__ import annotations
+
+from kraft_core.columnar.compiled import compiled, inlined
+from kraft_core.columnar.frames import read_frame, read_kind
+from kraft_core.columnar.kernel import HEADER_BYTES, batch_bytes
+from kraft_core.columnar.kernel_abi import MALFORMED
+from kraft_core.columnar.line_values import write_number
+from kraft_core.columnar.lines import CONSTANT_BYTES, TEXT_PER_BYTE, call_line
+from kraft_core.columnar.lines_abi import (
+    API_KEYS,
+    AT,
+    BATCHES,
+    CODE,
+    DONE,
+    FILE,
+    FULL,
+    LAST_OFFSET,
+    LEFT,
+    OPEN_COUNT,
+    OUT,
+    OUT_END,
+    STOP,
+    TO_JUDGE,
+    VERSIONS,
+    WITHOUT_METADATA,
+)
+from kraft_core.columnar.literals import literal
+from kraft_core.columnar.memory import get, load_i16, load_i32, load_i64, load_u8, load_u32, put
+
+# Byte offsets of a batch's fields (format.batch).
+_EPOCH, _CRC, _ATTRIBUTES, _LAST_DELTA = 12, 17, 21, 23
+_BASE_TIMESTAMP, _MAX_TIMESTAMP = 27, 35
+_PRODUCER_ID, _PRODUCER_EPOCH, _BASE_SEQUENCE, _COUNT = 43, 51, 53, 57
+_NONE = -1
+# The most text of a batch without its records, and of a record without its value.
+_ENVELOPE_BYTES = 1024
+# A larger value would need much memory for the longest text that it could have.
+_MOST_VALUE_BYTES = 1 << 16
+_NO_ROOM = -2
+
+_base_offset = literal("baseOffset: ")
+_last_offset = literal(" lastOffset: ")
+_count = literal(" count: ")
+_epoch = literal(" baseSequence: -1 lastSequence: -1 producerId: -1 producerEpoch: -1 partitionLeaderEpoch: ")
+_position = literal(" isTransactional: false isControl: false deleteHorizonMs: OptionalLong.empty position: ")
+_time = literal(" CreateTime: ")
+_size = literal(" size: ")
+_crc = literal(" magic: 2 compresscodec: none crc: ")
+_is_valid = literal(" isvalid: true\n")
+_offset = literal("| offset: ")
+_key_size = literal(" keySize: ")
+_value_size = literal(" valueSize: ")
+_payload = literal(" sequence: -1 headerKeys: [] payload: ")
+_only_payload = literal("| payload: ")
+
+
+@compiled
+def write_lines(task: int) -> int:
+    """Writes batches from AT on; returns DONE, FULL, LEFT or TO_JUDGE, with AT where it stopped."""
+    while get(task + AT) < get(task + STOP):
+        at = get(task + AT)
+        size = batch_bytes(at, get(task + STOP))
+        if size == 0 or not _is_usual(at):
+            return LEFT
+        out = _write_batch(task, at, size)
+        if out == _NO_ROOM:
+            return FULL
+        if out == MALFORMED:
+            return LEFT
+        if get(task + OPEN_COUNT) != 0:
+            return TO_JUDGE
+        put(task + LAST_OFFSET, get(task + LAST_OFFSET) + load_i32(at + _COUNT))
+        put(task + BATCHES, get(task + BATCHES) + 1)
+        put(task + OUT, out)
+        put(task + AT, at + size)
+    return DONE
+
+
+@inlined
+def _is_usual(at: int) -> bool:
+    is_of_producer = (
+        load_i64(at + _PRODUCER_ID) & load_i16(at + _PRODUCER_EPOCH) & load_i32(at + _BASE_SEQUENCE) != _NONE
+    )
+    return load_i16(at + _ATTRIBUTES) == 0 and load_i32(at + _COUNT) > 0 and not is_of_producer
+
+
+@compiled
+def _write_batch(task: int, batch: int, size: int) -> int:
+    """Writes a batch and its records; returns the address after the text, MALFORMED or NO_ROOM."""
+    out = get(task + OUT)
+    if out + _ENVELOPE_BYTES > get(task + OUT_END):
+        return _NO_ROOM
+    out = _write_header(batch, size, batch - get(task + FILE), out)
+    at = batch + HEADER_BYTES
+    offset = get(task + LAST_OFFSET)
+    for _ in range(load_i32(batch + _COUNT)):
+        offset += 1
+        at, out = _write_record(task, batch, offset, at, batch + size, out)
+        if at < 0:
+            return at
+    return out if at == batch + size else MALFORMED
+
+
+@inlined
+def _write_header(batch: int, size: int, position: int, out: int) -> int:
+    base_offset = load_i64(batch)
+    out = write_number(base_offset, _base_offset(out))
+    out = write_number(base_offset + load_i32(batch + _LAST_DELTA), _last_offset(out))
+    out = write_number(load_i32(batch + _COUNT), _count(out))
+    out = write_number(load_i32(batch + _EPOCH), _epoch(out))
+    out = write_number(position, _position(out))
+    out = write_number(load_i64(batch + _MAX_TIMESTAMP), _time(out))
+    out = write_number(size, _size(out))
+    return _is_valid(write_number(load_u32(batch + _CRC), _crc(out)))
+
+
+@inlined
+def _write_record(task: int, batch: int, offset: int, at: int, end: int, out: int) -> tuple[int, int]:
+    """The address after the record, MALFORMED or NO_ROOM, and that after its text. offset: as it must be."""
+    frame = read_frame(at, end, get(task + STOP))
+    timestamp_delta, offset_delta, _, key_size, value, value_size, after = frame
+    if after < 0 or load_i64(batch) + offset_delta != offset or not 0 <= value_size <= _MOST_VALUE_BYTES:
+        return MALFORMED, out
+    value_end = value + value_size
+    if value_end + 1 != after or load_u8(value_end) != 0:  # it has headers
+        return MALFORMED, out
+    if out + _ENVELOPE_BYTES + CONSTANT_BYTES + TEXT_PER_BYTE * value_size > get(task + OUT_END):
+        return _NO_ROOM, out
+    if get(task + WITHOUT_METADATA) != 0:
+        out = _only_payload(out)
+    else:
+        out = write_number(offset, _offset(out))
+        out = write_number(load_i64(batch + _BASE_TIMESTAMP) + timestamp_delta, _time(out))
+        out = write_number(key_size, _key_size(out))
+        out = _payload(write_number(value_size, _value_size(out)))
+    api_key, version, begin = read_kind(value, value_end)
+    if begin > value_end or not (0 <= api_key < API_KEYS and 0 <= version < VERSIONS):
+        return MALFORMED, out
+    code = get(get(task + CODE) + 8 * (api_key * VERSIONS + version))
+    if code == 0:
+        return MALFORMED, out
+    end_of_value, out = call_line(code, task, begin, value_end, out)
+    return MALFORMED if end_of_value < 0 else after, out
