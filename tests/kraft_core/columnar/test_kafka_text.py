@@ -133,7 +133,7 @@ def test_defaults_of_every_record_type(case: Any) -> None:
     value = write_metadata_value(message, version, message.default(version))
     for options in (HIDDEN, SHOWN):
         dump = compared(write_batch(0, 1, [raw(0, value)]), options)
-        line = lines.Line(message, version, not options.show_secrets)
+        line = lines.TextLine(message, version, not options.show_secrets)
         assert dump.left == int(message.layout is not None or not lines.is_supported(line))
 
 
