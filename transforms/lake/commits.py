@@ -10,7 +10,6 @@ loads the table again, it finds the greater number and stops.
 from __future__ import annotations
 
 import hashlib
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -257,7 +256,7 @@ class TableWriter:
             load = self._load_name(table, held, load_id)
             if held.transaction_version(load) is not None:
                 return None
-            return FileChange(files(held), transactions=[Transaction(load, 0, time.time_ns() // 1_000_000)])
+            return FileChange(files(held), transactions=[Transaction(load, 0)])
 
         self._change(table, change)
 

@@ -35,13 +35,11 @@ _SIMPLE_TYPES: dict[str, DataType] = {
     "TIMESTAMP": TimestampType(),
 }
 
-# So long Delta logs keep commits that a checkpoint replaced, and ids of loads: as long as maintain keeps
-# replaced files. kraftlake follow makes thousands of commits a day.
+# So long Delta logs keep commits that a checkpoint replaced: as long as maintain keeps replaced files.
+# kraftlake follow makes thousands of commits a day. Ids of loads stay: a run that was killed may be repeated
+# after any time, and must not load twice.
 LOG_KEPT_DAYS = 7
-LOG_PROPERTIES = {
-    "delta.logRetentionDuration": f"interval {LOG_KEPT_DAYS} days",
-    "delta.setTransactionRetentionDuration": f"interval {LOG_KEPT_DAYS} days",
-}
+LOG_PROPERTIES = {"delta.logRetentionDuration": f"interval {LOG_KEPT_DAYS} days"}
 
 
 @dataclass(frozen=True, slots=True)
