@@ -123,8 +123,10 @@ def test_views_show_them(loaded: Loaded, capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out.splitlines()[1:] == [f"t-wide,0,{WIDE}", "undecided,1,t-small-1"]
 
 
-def test_old_copies_expire_and_a_forgotten_cluster_has_none(loaded: Loaded) -> None:
-    controllers, copies, lake = loaded.controllers, loaded.copies, loaded.lake.path
+def test_old_copies_expire_and_a_forgotten_cluster_has_none(loaded: Loaded, tmp_path: Path) -> None:
+    controllers, copies = loaded.controllers, loaded.copies
+    lake = tmp_path / "lake"
+    shutil.copytree(loaded.lake.path, lake)
     assert len(rows_with(lake, BROKER_DIRECTORIES)) == 5
     days = ("--keep-days", "1", "--now", "2026-11-30T00:00:00Z")
     assert main(["maintain", "--lake", str(lake), *days]) == ExitCode.FINE
