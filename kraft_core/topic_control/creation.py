@@ -15,7 +15,6 @@ from kraft_core.topic_control.placement import PlacementRefusedError, place
 from kraft_core.topic_control.requests import (
     MOST_RECORDS,
     NEW_TOPIC_ID,
-    NO_MEMORY,
     UNSET,
     NewTopic,
     RequestRefusedError,
@@ -183,10 +182,7 @@ def _placed(controller: ActiveController, topic: NewTopic) -> list[tuple[int, ..
     brokers = controller.usable_brokers()
     reason = "All brokers are currently fenced or in controlled shutdown."
     try:
-        wanted = min(partitions, MOST_RECORDS + 1)
-        placed = place(brokers, wanted, replication_factor, controller.chooser)
-        if partitions > NO_MEMORY:  # the placer refuses before it makes room
-            raise RequestRefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        placed = place(brokers, partitions, replication_factor, controller.chooser, most=MOST_RECORDS + 1)
         if all(controller.in_sync(replicas) for replicas in placed):
             return placed
     except PlacementRefusedError as refused:

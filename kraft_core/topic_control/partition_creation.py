@@ -11,7 +11,6 @@ from kraft_core.topic_control.java import timeline_order
 from kraft_core.topic_control.placement import PlacementRefusedError, place
 from kraft_core.topic_control.requests import (
     MOST_RECORDS,
-    NO_MEMORY,
     NewPartitions,
     RequestRefusedError,
     TopicRecord,
@@ -79,9 +78,7 @@ def _records(controller: ActiveController, topic: NewPartitions, most: int) -> I
     additional = _additional(topic, begin)
     first = timeline_order(sorted(partitions), int)[0]
     factor = len(partitions[first].replicas)
-    placed = _replicas(controller, topic, begin, min(additional, most), factor)
-    if additional > NO_MEMORY:  # the placer refuses before it makes room
-        raise RequestRefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    placed = _replicas(controller, topic, begin, additional, factor, most)
     for partition_id, replicas in enumerate(placed, begin):
         if not controller.in_sync(replicas):
             raise TopicRefusedError(
@@ -113,12 +110,12 @@ def _additional(topic: NewPartitions, begin: int) -> int:
 
 
 def _replicas(
-    controller: ActiveController, topic: NewPartitions, begin: int, additional: int, factor: int
+    controller: ActiveController, topic: NewPartitions, begin: int, additional: int, factor: int, most: int
 ) -> Sequence[tuple[int, ...]]:
-    """Of each new partition: those of the request, else the controller's choice."""
+    """Of each new partition those of the request, else the controller's choice for `most` of them."""
     if topic.assignments is None:
         try:
-            return place(controller.usable_brokers(), additional, factor, controller.chooser)
+            return place(controller.usable_brokers(), additional, factor, controller.chooser, most)
         except PlacementRefusedError as refused:
             raise TopicRefusedError(ErrorCode.INVALID_REPLICATION_FACTOR, str(refused)) from None
     for partition_id, replicas in enumerate(topic.assignments, begin):

@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from kraft_core.protocol.errors import ErrorCode
 from kraft_core.topic_control.java import Chooser, hash_map_order, string_hash
+from kraft_core.topic_control.requests import RequestRefusedError
+
+NO_MEMORY = 1 << 24
+"""Partitions of one topic whose placement needs gigabytes: a controller of 4.3 gives up its leadership."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +31,16 @@ class PlacementRefusedError(Exception):
 
 
 def place(
-    brokers: Sequence[UsableBroker], partitions: int, replicas: int, chooser: Chooser
+    brokers: Sequence[UsableBroker],
+    partitions: int,
+    replicas: int,
+    chooser: Chooser,
+    most: int | None = None,
 ) -> list[tuple[int, ...]]:
-    """The replicas of each partition, the leader that Kafka prefers first. Raises PlacementRefusedError.
+    """The replicas of each partition, or of the first `most`; the leader that Kafka prefers comes first.
 
-    The generator moves on even where this is refused.
+    The generator moves on even where this is refused. Raises PlacementRefusedError, and RequestRefusedError
+    where Kafka, which then makes room for all partitions, has no memory for them.
     """
     racks = _Racks(brokers, chooser)
     if replicas <= 0:
@@ -46,7 +56,11 @@ def place(
             f"The target replication factor of {replicas} cannot be reached because only {len(brokers)} "
             "broker(s) are registered or some brokers have all their log directories cordoned."
         )
-    return [racks.next_partition(replicas) for _ in range(partitions)]
+    if partitions > NO_MEMORY:
+        raise RequestRefusedError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+    return [
+        racks.next_partition(replicas) for _ in range(partitions if most is None else min(partitions, most))
+    ]
 
 
 @dataclass(slots=True)

@@ -95,5 +95,3 @@ def within_limit(count: int) -> None:
 
 
 MOST_RECORDS = 10_000
-NO_MEMORY = 1 << 24
-"""Partitions of one topic whose placement needs gigabytes: a controller of 4.3 gives up its leadership."""
