@@ -53,10 +53,6 @@ def of_clusters(rows: Iterable[Row], clusters: Sequence[str]) -> list[Row]:
 def replaced(lake: Lake, cluster: str, rows: Iterable[Row]) -> bool:
     """Replace a cluster's rows; whether they are others than before."""
     made = to_arrow(rows, BROKER_PARTITIONS.schema)
-    if lake.exists(BROKER_PARTITIONS):
-        if lake.holds(BROKER_PARTITIONS, made, [cluster]):
-            return False
-    elif not len(made):
+    if not len(made) and not lake.exists(BROKER_PARTITIONS):
         return False
-    lake.replace_few(BROKER_PARTITIONS, made, [cluster])
-    return True
+    return lake.replace_few(BROKER_PARTITIONS, made, [cluster])

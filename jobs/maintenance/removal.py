@@ -111,7 +111,8 @@ def _forget_in_runs(writer: TableWriter, cluster: str) -> None:
 def remove_expired(lake: Lake, clusters: list[str]) -> None:
     """Delete what only expired captures of the clusters held, and the captures themselves last."""
     if lake.exists(BROKER_DIRECTORIES):
-        ids = {row["capture_id"] for row in rows_with(lake.path, EXPIRED_CAPTURES, cluster_id=clusters)}
+        expired = rows_with(lake.path, EXPIRED_CAPTURES, ["capture_id"], cluster_id=clusters)
+        ids = {row["capture_id"] for row in expired}
         lake.writer.remove_where(BROKER_DIRECTORIES, among({"cluster_id": clusters, "capture_id": ids}))
     ours = in_clusters(clusters)
     capture = ["cluster_id", "capture_id"]

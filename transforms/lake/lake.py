@@ -109,10 +109,12 @@ class Lake:
         """Replace all rows of the clusters."""
         self.replace_where(table, rows, delta_rs.among({"cluster_id": clusters}))
 
-    def replace_few(self, table: Table, rows: pa.Table, clusters: Sequence[str]) -> None:
-        """Replace all rows of the clusters by an Arrow table, unless the table holds just these rows."""
-        if not self.exists(table) or not self.holds(table, rows, clusters):
-            self.writer.replace_where(table, delta_rs.among({"cluster_id": clusters}), rows)
+    def replace_few(self, table: Table, rows: pa.Table, clusters: Sequence[str]) -> bool:
+        """Replace all rows of the clusters by an Arrow table; False if the table holds just these rows."""
+        if self.exists(table) and self.holds(table, rows, clusters):
+            return False
+        self.writer.replace_where(table, delta_rs.among({"cluster_id": clusters}), rows)
+        return True
 
     def holds(self, table: Table, rows: pa.Table, clusters: Sequence[str]) -> bool:
         """Whether the table, which exists, holds these rows of the clusters and no others."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow.dataset as ds
 
@@ -57,7 +58,9 @@ def broker_partition_rows(
             path = paths.get(cluster)
             replayed = None
             if path:
-                replayed = _Replayed(lake, cluster, path, times[cluster], lacking[cluster].unsure)
+                transactions = rows_with(lake, METADATA_TRANSACTIONS, cluster_id=[cluster])
+                unsure = lacking[cluster].unsure
+                replayed = _Replayed(lake, cluster, path, times[cluster], unsure, transactions)
             found[cluster] = list(_rows(cluster, replayed, newest_copies(by_cluster[cluster])))
     return found
 
@@ -103,12 +106,11 @@ def _state(found: _Metadata | str, copy: Row, row: Row) -> tuple[str, str | None
 class _Metadata:
     """The metadata around the time of a copy, as far as it is about what the copy holds.
 
-    first, last: the images at both ends; offset: of the latter. assigned: the partitions of which the broker
-    was a replica at any moment between.
+    ends: the images at both ends, each with its topic_ids; offset: of the latter. assigned: the partitions of
+    which the broker was a replica at any moment between.
     """
 
-    first: Image
-    last: Image
+    ends: Sequence[tuple[Image, Mapping[str, str]]]
     offset: int
     assigned: Collection[tuple[str, int]]
 
@@ -123,7 +125,7 @@ class _Metadata:
             is_future=row["kind"] == "future",
         )
         directory = None if copy["directory_id"] == ZERO_UUID else copy["directory_id"]
-        before, after = (held_state(held, directory, of, topic_ids(of)) for of in (self.first, self.last))
+        before, after = (held_state(held, directory, image, ids) for image, ids in self.ends)
         if after == "assigned":
             return after, None
         if before != after or (after in STRAY and held.key in self.assigned):
@@ -133,13 +135,16 @@ class _Metadata:
 
 @dataclass(frozen=True, slots=True)
 class _Replayed:
-    """The metadata of a cluster by its histories. lacking: what the replay path does not have."""
+    """The metadata of a cluster by its histories. lacking: what the replay path does not have. transactions:
+    rows of metadata_transactions.
+    """
 
     lake: Location
     cluster: str
     path: Sequence[Step]
     clock: Clock
     lacking: Sequence[MissingRecords]
+    transactions: Sequence[Row]
 
     def at(self, copy: Row) -> _Metadata | str:
         """The metadata around the time of a copy, or why it is not known."""
@@ -170,7 +175,7 @@ class _Replayed:
     def _doubts(self, offset: int) -> Iterator[str]:
         """Why brokers may have seen other metadata at an offset."""
         yield from (missing.sentence for missing in self.lacking if missing.concerns(offset))
-        for transaction in rows_with(self.lake, METADATA_TRANSACTIONS, cluster_id=[self.cluster]):
+        for transaction in self.transactions:
             if transaction["begun_offset"] <= offset < (transaction["ended_offset"] or offset + 1):
                 yield "the metadata of that time is that of an open metadata transaction"
 
@@ -179,16 +184,17 @@ class _Replayed:
         versions = {
             TOPICS: self._versions(TOPICS, first, last),
             PARTITIONS: self._versions(PARTITIONS, first, last, topic_id=topics),
-            BROKERS: [row for row in self._versions(BROKERS, first, last) if row["broker_id"] == broker],
+            BROKERS: self._versions(BROKERS, first, last, broker_id=[broker]),
         }
         held = {
             (row["topic_id"], row["partition_id"])
             for row in versions[PARTITIONS]
             if broker in row["replicas"]
         }
-        return _Metadata(_image(versions, first), _image(versions, last), last, held)
+        images = (_image(versions, first), _image(versions, last))
+        return _Metadata([(image, topic_ids(image)) for image in images], last, held)
 
-    def _versions(self, table: Table, first: int, last: int, **wanted: Collection[str]) -> list[Row]:
+    def _versions(self, table: Table, first: int, last: int, **wanted: Collection[Any]) -> list[Row]:
         """The versions that were valid at any offset from first to last."""
         end = ds.field("valid_to_offset")
         overlaps = (ds.field("valid_from_offset") <= last) & (end.is_null() | (end > first))
