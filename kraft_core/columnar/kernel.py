@@ -5,6 +5,18 @@ Python hands it a task (kernel_abi.py) with memory, and calls it again where it 
 
 from __future__ import annotations
 
+from kraft_core.columnar.batch_fields import (
+    ATTRIBUTES_AT,
+    BASE_TIMESTAMP_AT,
+    COUNT_AT,
+    CRC_AT,
+    EPOCH_AT,
+    HEADER_BYTES,
+    LAST_DELTA_AT,
+    LENGTH_AT,
+    MAGIC_AT,
+    MAX_TIMESTAMP_AT,
+)
 from kraft_core.columnar.columns import clear_bits, forget
 from kraft_core.columnar.compiled import compiled, entry, inlined
 from kraft_core.columnar.crc import crc32c
@@ -72,10 +84,6 @@ from kraft_core.columnar.memory import (
 from kraft_core.columnar.program import NO_ENTRY
 from kraft_core.columnar.timestamps import FIRST_MS, LAST_MS, representable
 
-# Byte offsets of a batch's fields (format.batch); the checksum covers everything from the attributes on.
-_LENGTH, _EPOCH, _MAGIC, _CRC, _ATTRIBUTES, _LAST_DELTA = 8, 12, 16, 17, 21, 23
-_BASE_TIMESTAMP, _MAX_TIMESTAMP, _COUNT = 27, 35, 57
-HEADER_BYTES = 61
 _PREFIX_BYTES = 12
 _MAGIC_2 = 2
 _CODEC_BITS, _LOG_APPEND_TIME, CONTROL_BIT = 0x07, 0x08, 0x20
@@ -97,15 +105,15 @@ _representable = inlined(representable)
 @inlined
 def batch_bytes(at: int, stop: int) -> int:
     """The size of the batch at an address; 0 if there is no good one (segment.scan says what is wrong)."""
-    if stop - at < HEADER_BYTES or load_u8(at + _MAGIC) != _MAGIC_2:
+    if stop - at < HEADER_BYTES or load_u8(at + MAGIC_AT) != _MAGIC_2:
         return 0
-    size = load_i32(at + _LENGTH) + _PREFIX_BYTES
+    size = load_i32(at + LENGTH_AT) + _PREFIX_BYTES
     if size < HEADER_BYTES or size > stop - at:
         return 0
-    last_delta = load_i32(at + _LAST_DELTA)
-    if last_delta < 0 or load_i32(at + _COUNT) < 0 or not 0 <= load_i64(at) < _MOST - last_delta:
+    last_delta = load_i32(at + LAST_DELTA_AT)
+    if last_delta < 0 or load_i32(at + COUNT_AT) < 0 or not 0 <= load_i64(at) < _MOST - last_delta:
         return 0
-    if crc32c(at + _ATTRIBUTES, size - _ATTRIBUTES) != load_u32(at + _CRC):
+    if crc32c(at + ATTRIBUTES_AT, size - ATTRIBUTES_AT) != load_u32(at + CRC_AT):
         return 0
     return size
 
@@ -127,13 +135,13 @@ def scan_batches(at: int, stop: int, pause: int, columns: int, capacity: int) ->
         put(cell, at)
         put(cell + step, size)
         put(cell + 2 * step, load_i64(at))
-        put(cell + 3 * step, load_i64(at) + load_i32(at + _LAST_DELTA))
-        put(cell + 4 * step, load_i32(at + _EPOCH))
-        put(cell + 5 * step, load_u32(at + _CRC))
-        put(cell + 6 * step, load_i16(at + _ATTRIBUTES))
-        put(cell + 7 * step, load_i32(at + _COUNT))
-        put(cell + 8 * step, _representable(load_i64(at + _BASE_TIMESTAMP)))
-        put(cell + 9 * step, _representable(load_i64(at + _MAX_TIMESTAMP)))
+        put(cell + 3 * step, load_i64(at) + load_i32(at + LAST_DELTA_AT))
+        put(cell + 4 * step, load_i32(at + EPOCH_AT))
+        put(cell + 5 * step, load_u32(at + CRC_AT))
+        put(cell + 6 * step, load_i16(at + ATTRIBUTES_AT))
+        put(cell + 7 * step, load_i32(at + COUNT_AT))
+        put(cell + 8 * step, _representable(load_i64(at + BASE_TIMESTAMP_AT)))
+        put(cell + 9 * step, _representable(load_i64(at + MAX_TIMESTAMP_AT)))
         rows += 1
         at += size
     return rows
@@ -159,7 +167,7 @@ def decode_batches(task: int) -> int:
         if outcome == MALFORMED:
             _leave(task, at)
         else:
-            put(task + ROWS, get(task + ROWS) + load_i32(at + _COUNT))
+            put(task + ROWS, get(task + ROWS) + load_i32(at + COUNT_AT))
         put(task + AT, at + get(task + BATCH_BYTES))
         put(task + BATCH_BYTES, 0)
     return DONE
@@ -171,7 +179,7 @@ def _begin_batch(task: int, at: int, stop: int) -> int:
     size = batch_bytes(at, stop)
     if size == 0:
         return DAMAGED
-    count = load_i32(at + _COUNT)
+    count = load_i32(at + COUNT_AT)
     if not _fits(at, size):
         # How many records the reference codec will find is not known; it must not exceed the capacity.
         count = min(count, get(task + ROW_CAPACITY))
@@ -194,8 +202,8 @@ def _begin_batch(task: int, at: int, stop: int) -> int:
 @inlined
 def _fits(batch: int, size: int) -> bool:
     """Whether this reader can read the batch: uncompressed, of plausible size and count."""
-    count = load_i32(batch + _COUNT)
-    is_compressed = load_i16(batch + _ATTRIBUTES) & _CODEC_BITS != 0
+    count = load_i32(batch + COUNT_AT)
+    is_compressed = load_i16(batch + ATTRIBUTES_AT) & _CODEC_BITS != 0
     may_hold = count <= _MOST_RECORDS and count * _LEAST_RECORD_BYTES <= size
     return not is_compressed and size <= _MOST_BYTES and may_hold
 
@@ -220,7 +228,7 @@ def _decode_batch(task: int, batch: int) -> int:
     at = get(task + RECORD_AT)
     delta = get(task + LAST_DELTA)
     base_ms = _plain_base(batch)
-    for index in range(get(task + RECORD_INDEX), load_i32(batch + _COUNT)):
+    for index in range(get(task + RECORD_INDEX), load_i32(batch + COUNT_AT)):
         next_delta, after = _decode_record(task, batch, base_ms, index, rows + index, delta, at, end)
         if after == NO_ROOM:
             put(task + RECORD_INDEX, index)
@@ -233,9 +241,9 @@ def _decode_batch(task: int, batch: int) -> int:
             return MALFORMED
         delta, at = next_delta, after
     if at != end:
-        _roll_back(task, rows, rows + load_i32(batch + _COUNT))
+        _roll_back(task, rows, rows + load_i32(batch + COUNT_AT))
         return MALFORMED
-    _write_batch_columns(task, batch, rows, rows + load_i32(batch + _COUNT))
+    _write_batch_columns(task, batch, rows, rows + load_i32(batch + COUNT_AT))
     return 0
 
 
@@ -244,8 +252,8 @@ def _write_batch_columns(task: int, batch: int, start: int, end: int) -> None:
     """The envelope columns whose value is the same for all records of a batch."""
     epochs, crcs = get(task + LEADER_EPOCH), get(task + BATCH_CRC)
     controls, base_offsets = get(task + IS_CONTROL), get(task + BATCH_BASE_OFFSET)
-    epoch, crc, base_offset = load_i32(batch + _EPOCH), load_u32(batch + _CRC), load_i64(batch)
-    is_control = int(load_i16(batch + _ATTRIBUTES) & CONTROL_BIT != 0)
+    epoch, crc, base_offset = load_i32(batch + EPOCH_AT), load_u32(batch + CRC_AT), load_i64(batch)
+    is_control = int(load_i16(batch + ATTRIBUTES_AT) & CONTROL_BIT != 0)
     fill_32(epochs + 4 * start, epoch, end - start)
     fill_64(crcs + 8 * start, crc, end - start)
     fill_8(controls + start, is_control, end - start)
@@ -259,10 +267,10 @@ def _decode_record(
     """The record's offset delta, and the address after it, MALFORMED or NO_ROOM. base_ms: of _plain_base."""
     stop = get(task + STOP)
     timestamp_delta, offset_delta, key, key_size, value, value_size, after = read_frame(at, end, stop)
-    if after < 0 or not last_delta < offset_delta <= load_i32(batch + _LAST_DELTA):
+    if after < 0 or not last_delta < offset_delta <= load_i32(batch + LAST_DELTA_AT):
         return 0, MALFORMED
     value_end = value + max(value_size, 0)
-    outcome = _decode_value(task, row, load_i16(batch + _ATTRIBUTES), key, key_size, value, value_end)
+    outcome = _decode_value(task, row, load_i16(batch + ATTRIBUTES_AT), key, key_size, value, value_end)
     if outcome < 0:
         return 0, outcome
     put(get(task + OFFSET) + 8 * row, load_i64(batch) + offset_delta)
@@ -317,17 +325,17 @@ def _metadata_piece(task: int, api_key: int, version: int) -> int:
 @inlined
 def _plain_base(batch: int) -> int:
     """The time in ms that most deltas of the batch are added to; 0 if _timestamp must say each time."""
-    base = load_i64(batch + _BASE_TIMESTAMP)
+    base = load_i64(batch + BASE_TIMESTAMP_AT)
     is_plain = FIRST_MS + _MOST_PLAIN_DELTA <= base <= LAST_MS - _MOST_PLAIN_DELTA
-    return base if is_plain and load_i16(batch + _ATTRIBUTES) & _LOG_APPEND_TIME == 0 else 0
+    return base if is_plain and load_i16(batch + ATTRIBUTES_AT) & _LOG_APPEND_TIME == 0 else 0
 
 
 @compiled
 def _timestamp(batch: int, delta: int) -> int:
     """In ms, clamped (timestamps.py)."""
-    if load_i16(batch + _ATTRIBUTES) & _LOG_APPEND_TIME != 0:
-        return _representable(load_i64(batch + _MAX_TIMESTAMP))
-    base = load_i64(batch + _BASE_TIMESTAMP)
+    if load_i16(batch + ATTRIBUTES_AT) & _LOG_APPEND_TIME != 0:
+        return _representable(load_i64(batch + MAX_TIMESTAMP_AT))
+    base = load_i64(batch + BASE_TIMESTAMP_AT)
     # The sum may overflow 64 bits.
     if base > 0 and delta > _MOST - base:
         return LAST_MS

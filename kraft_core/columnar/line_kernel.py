@@ -6,9 +6,22 @@ without headers, whose offsets follow one another. It stops before any other, wh
 
 from __future__ import annotations
 
+from kraft_core.columnar.batch_fields import (
+    ATTRIBUTES_AT,
+    BASE_SEQUENCE_AT,
+    BASE_TIMESTAMP_AT,
+    COUNT_AT,
+    CRC_AT,
+    EPOCH_AT,
+    HEADER_BYTES,
+    LAST_DELTA_AT,
+    MAX_TIMESTAMP_AT,
+    PRODUCER_EPOCH_AT,
+    PRODUCER_ID_AT,
+)
 from kraft_core.columnar.compiled import compiled, inlined
 from kraft_core.columnar.frames import read_frame, read_kind
-from kraft_core.columnar.kernel import HEADER_BYTES, batch_bytes
+from kraft_core.columnar.kernel import batch_bytes
 from kraft_core.columnar.kernel_abi import MALFORMED
 from kraft_core.columnar.line_values import write_number
 from kraft_core.columnar.lines import CONSTANT_BYTES, TEXT_PER_BYTE, call_line
@@ -33,10 +46,6 @@ from kraft_core.columnar.lines_abi import (
 from kraft_core.columnar.literals import literal
 from kraft_core.columnar.memory import get, load_i16, load_i32, load_i64, load_u8, load_u32, put
 
-# Byte offsets of a batch's fields (format.batch).
-_EPOCH, _CRC, _ATTRIBUTES, _LAST_DELTA = 12, 17, 21, 23
-_BASE_TIMESTAMP, _MAX_TIMESTAMP = 27, 35
-_PRODUCER_ID, _PRODUCER_EPOCH, _BASE_SEQUENCE, _COUNT = 43, 51, 53, 57
 _NONE = -1
 # The most text of a batch without its records, and of a record without its value.
 _ENVELOPE_BYTES = 1024
@@ -75,7 +84,7 @@ def write_lines(task: int) -> int:
             return LEFT
         if get(task + OPEN_COUNT) != 0:
             return TO_JUDGE
-        put(task + LAST_OFFSET, get(task + LAST_OFFSET) + load_i32(at + _COUNT))
+        put(task + LAST_OFFSET, get(task + LAST_OFFSET) + load_i32(at + COUNT_AT))
         put(task + BATCHES, get(task + BATCHES) + 1)
         put(task + OUT, out)
         put(task + AT, at + size)
@@ -84,10 +93,9 @@ def write_lines(task: int) -> int:
 
 @inlined
 def _is_usual(at: int) -> bool:
-    is_of_producer = (
-        load_i64(at + _PRODUCER_ID) & load_i16(at + _PRODUCER_EPOCH) & load_i32(at + _BASE_SEQUENCE) != _NONE
-    )
-    return load_i16(at + _ATTRIBUTES) == 0 and load_i32(at + _COUNT) > 0 and not is_of_producer
+    producer_id, producer_epoch = load_i64(at + PRODUCER_ID_AT), load_i16(at + PRODUCER_EPOCH_AT)
+    is_of_producer = producer_id & producer_epoch & load_i32(at + BASE_SEQUENCE_AT) != _NONE
+    return load_i16(at + ATTRIBUTES_AT) == 0 and load_i32(at + COUNT_AT) > 0 and not is_of_producer
 
 
 @compiled
@@ -99,7 +107,7 @@ def _write_batch(task: int, batch: int, size: int) -> int:
     out = _write_header(batch, size, batch - get(task + FILE), out)
     at = batch + HEADER_BYTES
     offset = get(task + LAST_OFFSET)
-    for _ in range(load_i32(batch + _COUNT)):
+    for _ in range(load_i32(batch + COUNT_AT)):
         offset += 1
         at, out = _write_record(task, batch, offset, at, batch + size, out)
         if at < 0:
@@ -111,13 +119,13 @@ def _write_batch(task: int, batch: int, size: int) -> int:
 def _write_header(batch: int, size: int, position: int, out: int) -> int:
     base_offset = load_i64(batch)
     out = write_number(base_offset, _base_offset(out))
-    out = write_number(base_offset + load_i32(batch + _LAST_DELTA), _last_offset(out))
-    out = write_number(load_i32(batch + _COUNT), _count(out))
-    out = write_number(load_i32(batch + _EPOCH), _epoch(out))
+    out = write_number(base_offset + load_i32(batch + LAST_DELTA_AT), _last_offset(out))
+    out = write_number(load_i32(batch + COUNT_AT), _count(out))
+    out = write_number(load_i32(batch + EPOCH_AT), _epoch(out))
     out = write_number(position, _position(out))
-    out = write_number(load_i64(batch + _MAX_TIMESTAMP), _time(out))
+    out = write_number(load_i64(batch + MAX_TIMESTAMP_AT), _time(out))
     out = write_number(size, _size(out))
-    return _is_valid(write_number(load_u32(batch + _CRC), _crc(out)))
+    return _is_valid(write_number(load_u32(batch + CRC_AT), _crc(out)))
 
 
 @inlined
@@ -136,7 +144,7 @@ def _write_record(task: int, batch: int, offset: int, at: int, end: int, out: in
         out = _only_payload(out)
     else:
         out = write_number(offset, _offset(out))
-        out = write_number(load_i64(batch + _BASE_TIMESTAMP) + timestamp_delta, _time(out))
+        out = write_number(load_i64(batch + BASE_TIMESTAMP_AT) + timestamp_delta, _time(out))
         out = write_number(key_size, _key_size(out))
         out = _payload(write_number(value_size, _value_size(out)))
     api_key, version, begin = read_kind(value, value_end)

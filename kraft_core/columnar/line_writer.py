@@ -31,7 +31,7 @@ from kraft_core.columnar.line_values import (
 )
 from kraft_core.columnar.literals import write_constant
 from kraft_core.columnar.machine_code import call_compiled
-from kraft_core.columnar.program import BOOL, INT8, INT16, INT32, INT64, UINT16, UINT32
+from kraft_core.columnar.program import FIXED_BYTES, UUID, VALUES
 from kraft_core.columnar.tags import begin_tags, read_tag
 from kraft_core.columnar.vectors import UUID_BYTES
 from kraft_core.format.secrets import named_secret
@@ -47,14 +47,9 @@ _PAIR = ir.ArrayType(_INT64, 2)
 LINE_TYPE = ir.FunctionType(_PAIR, [_INT64] * 4)
 # By type, the instruction and the size on the wire.
 NUMBERS: dict[FieldType, tuple[int, int]] = {
-    "bool": (BOOL, 1),
-    "int8": (INT8, 1),
-    "int16": (INT16, 2),
-    "uint16": (UINT16, 2),
-    "int32": (INT32, 4),
-    "uint32": (UINT32, 4),
-    "int64": (INT64, 8),
-    "float64": (INT64, 8),
+    type_: (opcode, FIXED_BYTES[opcode])
+    for type_, opcode in VALUES.items()
+    if opcode in FIXED_BYTES and opcode != UUID
 }
 _EMPTY_LIST = len("[]")
 

@@ -26,7 +26,7 @@ TASK_WORDS = 16
     BATCHES,
     # Whether records are printed without their metadata.
     WITHOUT_METADATA,
-    # Verdicts on configs (config_verdicts.py): the table, and how many are used; the entries still to be
+    # Verdicts on configs (verdicts.py): the table, and how many are used; the entries still to be
     # judged, addresses, and how many there are.
     VERDICTS,
     VERDICT_COUNT,

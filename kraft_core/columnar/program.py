@@ -53,7 +53,8 @@ RETURN = 26
 NO_ENTRY = 0
 NO_CODE = 0
 
-_VALUES: dict[FieldType, int] = {
+# By type, the instruction that reads a value.
+VALUES: dict[FieldType, int] = {
     "int32": INT32,
     "int64": INT64,
     "int16": INT16,
@@ -66,6 +67,8 @@ _VALUES: dict[FieldType, int] = {
     "string": STRING,
     "bytes": BYTES,
 }
+# By instruction, the size on the wire where it is fixed.
+FIXED_BYTES = {BOOL: 1, INT8: 1, INT16: 2, UINT16: 2, INT32: 4, UINT32: 4, INT64: 8, UUID: 16}
 # The tags that were met are the bits of an int64. Kafka numbers tags from 0 without gaps.
 MOST_TAGS = 63
 
@@ -144,7 +147,7 @@ class _Compiler:
         elif field.type == "struct":
             self._nested(node, field, nullable)
         else:
-            self._emit(GUARDED if node.kind == "guarded" else _VALUES[field.type], node, nullable)
+            self._emit(GUARDED if node.kind == "guarded" else VALUES[field.type], node, nullable)
 
     def _secret(self, field: Field, nullable: int) -> None:
         if field.array or field.type not in ("string", "bytes"):
@@ -154,7 +157,7 @@ class _Compiler:
     def _array(self, node: Node, field: Field, nullable: int) -> None:
         element = node.children["item"]
         if field.type != "struct":
-            self._emit(LIST, node, nullable, element.index * NODE_BYTES, _VALUES[field.type])
+            self._emit(LIST, node, nullable, element.index * NODE_BYTES, VALUES[field.type])
             return
         begin = self._emit(STRUCTS, node, nullable)
         self._struct(element, field.fields)
@@ -215,7 +218,7 @@ class _Compiler:
     def _default_number(self, node: Node, field: Field, value: int, tag: int) -> None:
         if not -(1 << 31) <= value < 1 << 31 or (field.type == "float64" and value != 0):
             raise ValueError(f"no instruction for the default of {field.name}: {value}")
-        self._emit(DEFAULT_NUMBER, node, tag, _VALUES[field.type], value)
+        self._emit(DEFAULT_NUMBER, node, tag, VALUES[field.type], value)
 
     def _default_text(self, node: Node, value: str | bytes, tag: int) -> None:
         text = value.encode() if isinstance(value, str) else value

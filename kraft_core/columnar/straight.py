@@ -25,19 +25,14 @@ from kraft_core.columnar.kernel_abi import MALFORMED
 from kraft_core.columnar.layout import build_layout
 from kraft_core.columnar.machine_code import call_compiled
 from kraft_core.columnar.program import (
-    BOOL,
     DEFAULT_LIST,
     DEFAULT_NUMBER,
-    INT8,
-    INT16,
+    FIXED_BYTES,
     INT32,
-    INT64,
     LIST,
     NO_CODE,
     NO_ENTRY,
     TAGS,
-    UINT16,
-    UINT32,
     UUID,
     Program,
     compile_program,
@@ -63,8 +58,6 @@ cgutils = cast(Any, numba_cgutils)
 intrinsic = cast(Any, numba.extending).intrinsic
 
 _INT64 = ir.IntType(64)
-# By instruction, the size on the wire.
-_FIXED_BYTES = {BOOL: 1, INT8: 1, INT16: 2, UINT16: 2, INT32: 4, UINT32: 4, INT64: 8, UUID: 16}
 _DEFAULTS = (DEFAULT_LIST, DEFAULT_NUMBER)
 
 
@@ -146,7 +139,7 @@ class _Writer:
     def write(self, routine: Routine) -> None:
         # Those of tagged fields, by tag.
         defaults = {held.operands[0]: held for held in routine if held.opcode in _DEFAULTS}
-        for is_fixed, group in groupby(routine, lambda instruction: instruction.opcode in _FIXED_BYTES):
+        for is_fixed, group in groupby(routine, lambda instruction: instruction.opcode in FIXED_BYTES):
             if is_fixed:
                 self._fixed(list(group))
                 continue
@@ -176,7 +169,7 @@ class _Writer:
         """Values of fixed size, one after the other: their bounds are checked once."""
         builder = self._builder
         begin = self._at
-        size = sum(_FIXED_BYTES[instruction.opcode] for instruction in group)
+        size = sum(FIXED_BYTES[instruction.opcode] for instruction in group)
         after = builder.add(begin, _INT64(size))
         self._return_if(builder.icmp_signed(">", after, self._end), _INT64(MALFORMED))
         offset = 0
@@ -187,7 +180,7 @@ class _Writer:
                 self._proceed(self._call(store_uuid, self._task, node, self._row, at))
             else:
                 self._call(store_number, instruction.opcode, node, self._row, at)
-            offset += _FIXED_BYTES[instruction.opcode]
+            offset += FIXED_BYTES[instruction.opcode]
         self._at = after
 
     def _variable(self, instruction: Instruction) -> None:
@@ -253,7 +246,7 @@ class _Writer:
 
     def _tagged(self, field: Instruction, tag_end: Any) -> None:
         """A tagged field, which must take the size that it declares."""
-        if field.opcode in _FIXED_BYTES:
+        if field.opcode in FIXED_BYTES:
             self._fixed([field])
         else:
             self._variable(field)
