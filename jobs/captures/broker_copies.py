@@ -6,15 +6,13 @@ run: what it creates or deletes meanwhile is in the copy or not. capture.json st
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from jobs.captures.copying import CopyError, copy_if_there, is_folder_name
-from kraft_core.format.capture import CAPTURE_JSON
+from jobs.captures.copying import CopyError, copy_if_there, is_folder_name, write_capture_json
 from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.format.side_files import InvalidSideFileError, MetaProperties, read_meta_properties
 
@@ -55,9 +53,7 @@ def copy_broker_dir(source: Path, target: Path, moment: datetime, host: str) -> 
             held.mkdir()
             for file in PARTITION_FILES:
                 copy_if_there(folder / file, held)
-        done = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        note = {"captured_at": done, "host": host, "source": str(source.absolute())}
-        (partial / CAPTURE_JSON).write_text(json.dumps(note) + "\n")
+        write_capture_json(partial, datetime.now(UTC), host, source)
         return CopiedBrokerDir(partial.rename(home / name), meta.node_id, len(partitions))
     finally:
         shutil.rmtree(partial, ignore_errors=True)

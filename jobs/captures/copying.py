@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kraft_core.format.capture import file_identity, missing_ids
+from kraft_core.format.capture import CAPTURE_JSON, file_identity, missing_ids
 from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
 from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.format.side_files import read_leader_epoch_checkpoint
@@ -84,13 +84,7 @@ def copy_controller(source: Path, target: Path, host: str) -> Copied:
             moment = copy_files(directory, partial)
             if attempt < TRIES:
                 check_epochs(directory, partial / "log")
-            capture = {
-                "captured_at": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-                "host": host,
-                "source": str(source.absolute()),
-                "tries": attempt,
-            }
-            (partial / "capture.json").write_text(json.dumps(capture) + "\n")
+            capture = write_capture_json(partial, moment, host, source, tries=attempt)
             size = sum(f.stat().st_size for f in partial.rglob("*") if f.is_file())
             (partial / "log").rename(partial / LOG_DIR_NAME)
             return Copied(partial.rename(home / f"{moment:%Y%m%dT%H%M%S.%fZ}"), capture, size)
@@ -99,6 +93,16 @@ def copy_controller(source: Path, target: Path, host: str) -> Copied:
         finally:
             shutil.rmtree(partial, ignore_errors=True)
     raise CopyError(f"it changed during each of {TRIES} attempts; in the last one, {reason}")
+
+
+def write_capture_json(
+    folder: Path, moment: datetime, host: str, source: Path, **more: Any
+) -> dict[str, Any]:
+    """Write the capture.json of a copy, made of `source` at a moment (UTC); returns its content."""
+    captured_at = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    content = {"captured_at": captured_at, "host": host, "source": str(source.absolute()), **more}
+    (folder / CAPTURE_JSON).write_text(json.dumps(content) + "\n")
+    return content
 
 
 def is_folder_name(name: str) -> bool:
