@@ -23,6 +23,11 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = struct.Struct(">8sii")
 _XERIAL_BLOCK_BYTES = 32 * 1024
 _CHUNK_BYTES = 1024 * 1024
+# Magic, two bytes that describe the frame, and their checksum; the first of the two has these flags.
+_LZ4_SHORTEST_HEADER_BYTES = 7
+_LZ4_DICTIONARY_ID, _LZ4_CONTENT_CHECKSUM, _LZ4_CONTENT_SIZE, _LZ4_BLOCK_CHECKSUM = 1, 4, 8, 16
+# The other bit of a block's size says that it is not compressed.
+_LZ4_BLOCK_SIZE = 0x7FFFFFFF
 _GZIP_HEADER_BYTES = 10
 _GZIP_HEADER_CRC, _GZIP_EXTRA, _GZIP_NAME, _GZIP_COMMENT = 2, 4, 8, 16
 
@@ -48,7 +53,7 @@ def decompress(codec: int, data: bytes, limit: int = MAX_UNPACKED_BYTES) -> byte
         if codec == SNAPPY:
             return _unsnappy(data, limit)
         if codec in (LZ4, ZSTD):
-            return _read_stream(codec, data, limit)
+            return _read_stream(codec, _lz4_frame(data) if codec == LZ4 else data, limit)
     except UnpackError:
         raise
     # struct.error, zlib.error, DecodeError of a varint; OSError and ArrowInvalid (a ValueError) of pyarrow.
@@ -134,6 +139,18 @@ def _snappy(data: bytes) -> bytes:
         block: bytes = codec.compress(data[at : at + _XERIAL_BLOCK_BYTES], asbytes=True)
         out += struct.pack(">i", len(block)) + block
     return bytes(out)
+
+
+def _lz4_frame(data: bytes) -> bytes:
+    """The first frame: what follows it is ignored, as by Kafka's Lz4BlockInputStream. All, if it ends early."""
+    if len(data) < _LZ4_SHORTEST_HEADER_BYTES:
+        return data
+    flags = data[4]
+    at = _LZ4_SHORTEST_HEADER_BYTES
+    at += 8 * bool(flags & _LZ4_CONTENT_SIZE) + 4 * bool(flags & _LZ4_DICTIONARY_ID)
+    while size := int.from_bytes(data[at : at + 4], "little") & _LZ4_BLOCK_SIZE:
+        at += 4 + size + 4 * bool(flags & _LZ4_BLOCK_CHECKSUM)
+    return data[: at + 4 + 4 * bool(flags & _LZ4_CONTENT_CHECKSUM)]
 
 
 def _read_stream(codec: int, data: bytes, limit: int) -> bytes:

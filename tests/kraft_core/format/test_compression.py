@@ -1,3 +1,4 @@
+import random
 import zlib
 from contextlib import suppress
 
@@ -63,6 +64,52 @@ def full_header(crc_change=0):
 def test_what_follows_gzip_members_and_is_none_is_ignored(rest):
     """As Java's GZIPInputStream does."""
     assert decompress(GZIP, compress(GZIP, b"one") + rest) == b"one"
+
+
+@pytest.mark.parametrize("rest", [b"\x00", bytes(4), b"\xff" * 30, compress(LZ4, b"two")])
+@pytest.mark.parametrize("size", [0, 3, 70_000, 300_000])
+def test_what_follows_an_lz4_frame_is_ignored(rest, size):
+    """As Kafka's Lz4BlockInputStream does, also another frame."""
+    data = random.Random(size).randbytes(size // 2) + bytes(size - size // 2)
+    assert decompress(LZ4, compress(LZ4, data) + rest) == data
+
+
+@pytest.mark.parametrize("flags", range(0, 32, 4))
+def test_an_lz4_frame_ends_where_its_flags_say(flags):
+    frame = lz4_frame(b"kraft", flags)
+    assert decompress(LZ4, frame) == decompress(LZ4, frame + b"\x01rest") == b"kraft"
+    for end in range(7, len(frame)):
+        with pytest.raises(UnpackError):
+            decompress(LZ4, frame[:end])
+
+
+def lz4_frame(data: bytes, flags: int) -> bytes:
+    """One block that is not compressed, with the content size (8) and checksums (16 of the block, 4) by flags."""
+    described = bytes([0x60 | flags, 0x40]) + (len(data).to_bytes(8, "little") if flags & 8 else b"")
+    block = (len(data) | 1 << 31).to_bytes(4, "little") + data + (xxh32(data) if flags & 16 else b"")
+    header = b"\x04\x22\x4d\x18" + described + xxh32(described)[1:2]
+    return header + block + bytes(4) + (xxh32(data) if flags & 4 else b"")
+
+
+def xxh32(data: bytes) -> bytes:
+    """The hash of fewer than 16 bytes (xxHash, XXH32), little-endian."""
+    primes = 2654435761, 2246822519, 3266489917, 668265263, 374761393
+    whole = len(data) // 4 * 4
+    found = primes[4] + len(data)
+    for at in range(0, whole, 4):
+        found += int.from_bytes(data[at : at + 4], "little") * primes[2]
+        found = _rotated(found, 17) * primes[3]
+    for byte in data[whole:]:
+        found = _rotated(found + byte * primes[4], 11) * primes[0]
+    found &= 0xFFFFFFFF
+    found = (found ^ found >> 15) * primes[1] & 0xFFFFFFFF
+    found = (found ^ found >> 13) * primes[2] & 0xFFFFFFFF
+    return (found ^ found >> 16).to_bytes(4, "little")
+
+
+def _rotated(number: int, bits: int) -> int:
+    number &= 0xFFFFFFFF
+    return (number << bits | number >> 32 - bits) & 0xFFFFFFFF
 
 
 def test_a_gzip_member_with_a_full_header_counts():
