@@ -142,7 +142,7 @@ def _snappy(data: bytes) -> bytes:
 
 
 def _lz4_frame(data: bytes) -> bytes:
-    """The first frame: what follows it is ignored, as by Kafka's Lz4BlockInputStream. All, if it ends early."""
+    """The first frame, or all if it ends early. Kafka's Lz4BlockInputStream ignores what follows."""
     if len(data) < _LZ4_SHORTEST_HEADER_BYTES:
         return data
     flags = data[4]

@@ -84,7 +84,7 @@ def test_an_lz4_frame_ends_where_its_flags_say(flags):
 
 
 def lz4_frame(data: bytes, flags: int) -> bytes:
-    """One block that is not compressed, with the content size (8) and checksums (16 of the block, 4) by flags."""
+    """One block that is not compressed. flags: 8 content size, 16 checksum of the block, 4 of the content."""
     described = bytes([0x60 | flags, 0x40]) + (len(data).to_bytes(8, "little") if flags & 8 else b"")
     block = (len(data) | 1 << 31).to_bytes(4, "little") + data + (xxh32(data) if flags & 16 else b"")
     header = b"\x04\x22\x4d\x18" + described + xxh32(described)[1:2]
