@@ -132,7 +132,7 @@ def _answer(metadata: CapturedMetadata, upgrade: FeatureUpgrade, state: FeatureS
             question,
             "refused",
             f"Kafka refuses to {question}: INVALID_UPDATE_VERSION: {text}",
-            evidence + tuple(_blocker_words(state, metadata, each) for each in found),
+            (*evidence, *_no_way_back(state, upgrade), *(_blocker_words(state, metadata, b) for b in found)),
             steps=tuple(_unblock(metadata, state, found)),
             error=ErrorCode.INVALID_UPDATE_VERSION,
             error_text=text,
@@ -191,6 +191,15 @@ def _evidence(metadata: CapturedMetadata, state: FeatureState) -> Iterator[str]:
     software = f"the features of Kafka {release.name}" if release else "features of no known release"
     yield f"leader {state.leader_id} registered {software}"
     yield f"registered: brokers {_ids(state.brokers)}, controllers {_ids(state.controllers)}"
+
+
+def _no_way_back(state: FeatureState, upgrade: FeatureUpgrade) -> Iterator[str]:
+    """The levels below which the cluster may not go, and what they brought."""
+    level = upgrade.updates.get(METADATA_VERSION, state.metadata_version)
+    passed = sorted(each for each in CHANGES_METADATA if level < each <= state.metadata_version)
+    if passed:
+        names = ", ".join(METADATA_LEVELS[each] for each in passed)
+        yield f"{names} changed the records, and the log may hold them: {_records_since(passed)}"
 
 
 def _ids(nodes: Mapping[int, object]) -> str:

@@ -86,6 +86,18 @@ def test_kafka_does_not_go_back_over_a_level_that_changed_the_metadata() -> None
         PREFIX + "Unsupported metadata.version downgrade from 30 to 29. Refusing to perform the requested "
         "downgrade because it might delete metadata information."
     )
+    assert made.evidence[-1] == (
+        "4.3-IV0 changed the records, and the log may hold them: RegisterBrokerRecord version 4, "
+        "BrokerRegistrationChangeRecord version 3"
+    )
+    made = plan_upgrade(cluster(level=30), FeatureUpgrade({METADATA_VERSION: 20}))
+    assert made.evidence[-1].startswith("4.0-IV1, 4.3-IV0 changed the records, and the log may hold them: ")
+
+
+def test_levels_without_records_of_their_own_take_no_evidence() -> None:
+    refused = plan_upgrade(cluster(broker(12, "4.0", fenced=False), level=27), TO_4_4)
+    assert refused.verdict == "refused"
+    assert all("changed the records" not in words for words in refused.evidence)
 
 
 def test_a_ghost_blocks_and_the_command_that_removes_it_is_given() -> None:
