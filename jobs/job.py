@@ -111,7 +111,8 @@ def check_start(args: argparse.Namespace, make_lake: bool) -> None:
 class Job:
     """One run of a verb over a lake.
 
-    pending: what it has read and not committed yet. names: of clusters, by id, as the settings have them.
+    pending: what it has read and not committed yet. known: copies of captures that need no look into the
+    lake. names: of clusters, by id, as the settings have them.
     """
 
     def __init__(
@@ -123,6 +124,7 @@ class Job:
         names: Mapping[str, str],
     ) -> None:
         from jobs.captures.ingest import PendingCommit
+        from jobs.captures.known_copies import KnownCopies
 
         self.lake = lake
         self.progress = record.progress
@@ -131,6 +133,7 @@ class Job:
         self.database = database
         self.names = names
         self.pending = PendingCommit()
+        self.known = KnownCopies()
         self._committed: set[str] = set()
         self._derived: tuple[list[str], dict[str, str]] | None = None
 
@@ -148,7 +151,7 @@ class Job:
         """Read what is new; `fetch` is called with the files that will be opened."""
         from jobs.captures.ingest import ingest_unchanged
 
-        self.pending = ingest_unchanged(self.lake, planned, self.record, fetch)
+        self.pending = ingest_unchanged(self.lake, planned, self.known, self.record, fetch)
         counts = self.record.counts
         for name, number in self.pending.counts.items():
             counts[name] = counts.get(name, 0) + number
@@ -197,7 +200,8 @@ class Job:
         self.lease.check()
         with self.progress.stage("commit"):
             touched = self.touched
-            commit(self.lake, self.pending, self.record.columns)
+            with self.known.kept(self.lake.path):
+                commit(self.lake, self.pending, self.record.columns)
             self._end_derivation()
         self._committed |= touched
         self.pending = PendingCommit()
@@ -231,7 +235,8 @@ class Job:
         from jobs.maintenance.compaction import compact_written
         from jobs.runtime.spark_requests import count_spark_requests
 
-        compact_written(self.lake.writer, self.progress)
+        with self.known.kept(self.lake.path):
+            compact_written(self.lake.writer, self.progress)
         errors = verdict(self.lake.path, clusters, self.record.fail_on)
         count_spark_requests(self.lake.spark, self.lake.path)
         return end(self.record, lines, clusters, errors, self.lease.end, len(self._committed), lost_rows)

@@ -84,6 +84,7 @@ def read_captures(
     captures grow old. Returns the exit code.
     """
     from jobs.captures.inputs import opened_inputs
+    from jobs.captures.known_copies import KnownCopies
     from jobs.captures.planning import plan
     from jobs.no_new_captures import end_if_unchanged, remember
     from transforms.lake.lives import expanded
@@ -106,6 +107,7 @@ def read_captures(
             print_plan(planned, inputs)
             unreadable = any(copy.directory.unreadable for copy in planned.captures)
             return ExitCode.FOUND if unreadable and args.fail_on != "never" else ExitCode.FINE
+        known = KnownCopies() if seen is None else KnownCopies.of(seen)
         if not validate and seen is not None:
             record = RunRecord(args.verb, progress, args.fail_on)
             shown = args.settings.shown_configs
@@ -114,17 +116,18 @@ def read_captures(
                 publish_known(args, progress)
                 show(record)
 
-            code = end_if_unchanged(seen, shown, planned, record, publish_and_show)
+            code = end_if_unchanged(seen, shown, planned, known, record, publish_and_show)
             if code is not None:
                 return code
         quick = planned.size_bytes < QUICK_BYTES
         with opened_job(args, progress, make_lake=True, quick=quick, seen=seen) as job:
+            job.known = known
             load(job, planned, inputs.fetch, derive)
             failing = failed_expectations(job, args) if validate else []
             job.publish()
             show(job.record)
             code = job.finish(expanded(args.lake, planned.clusters), failing)
-        remember(seen or unseen(args.lake), planned, job.record, job.lease.writer.lease)
+        remember(seen or unseen(args.lake), planned, known, job.record, job.lease.writer.lease)
         return code
 
 
@@ -133,7 +136,7 @@ def load(job: Job, planned: ReadPlan, fetch: Fetch, derive: bool) -> None:
     from jobs.captures.parts import parts_of
     from transforms.lake.lives import expanded
 
-    parts = parts_of(job.lake.path, planned)
+    parts = parts_of(job.lake.path, planned, job.known)
     for nth, part in enumerate(parts, 1):
         if len(parts) > 1:
             job.progress.say(f"part {nth} of {len(parts)}: {count(len(part.clusters), 'cluster')}")

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jobs.captures.known_copies import KnownCopies
 from jobs.captures.lives import keep_apart
 from jobs.captures.load import load
 from jobs.captures.new_captures import NewCaptures, known_now, new_captures
@@ -69,22 +70,24 @@ class PendingCommit:
             self.captures[row["capture_id"]] = best
 
 
-def ingest_unchanged(lake: Lake, plan: ReadPlan, record: RunRecord, fetch: Fetch) -> PendingCommit:
+def ingest_unchanged(
+    lake: Lake, plan: ReadPlan, known: KnownCopies, record: RunRecord, fetch: Fetch
+) -> PendingCommit:
     """`ingest`, where captures that change while they are read are planned again.
 
-    Those that change under each of TRIES tries are left for the next run.
+    Those that change under each of TRIES tries are left for the next run. known: as of new_captures.
     """
     tries = 0
     while True:
         try:
-            return ingest(lake, plan, new_captures(lake.path, plan), record, fetch)
+            return ingest(lake, plan, new_captures(lake.path, plan, known), record, fetch)
         except CapturesChangedError as error:
             tries += 1
-            known = len(plan.left_out)
+            left_out = len(plan.left_out)
             plan = planned_again(plan, error.copies) if tries < TRIES else without(plan, error.copies)
             for copy in error.copies:
                 record.progress.say(f"changed while it was read: {copy.directory.path}")
-            for line in plan.left_out[known:]:
+            for line in plan.left_out[left_out:]:
                 record.progress.say(f"left out: {line}")
 
 

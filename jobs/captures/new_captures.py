@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import PurePosixPath
 
 import pyarrow.dataset as ds
 
 from jobs.captures.broker_dirs import CapturedBrokerDir
 from jobs.captures.describe_files import DescribeFile
+from jobs.captures.known_copies import KnownCopies, copies_by_id
 from jobs.captures.planning import ReadPlan
 from kraft_core.format.capture import EDGE_BYTES
 from kraft_core.format.controller_dir import SegmentFile, parse_segment_name
@@ -44,20 +46,27 @@ class NewCaptures:
     broker_dirs: tuple[CapturedBrokerDir, ...] = ()
 
 
-def new_captures(lake: Location, plan: ReadPlan) -> NewCaptures:
-    """Compare a plan with the lake. Reads small tables, writes nothing.
+def new_captures(
+    lake: Location, plan: ReadPlan, known: KnownCopies, since: datetime | None = None
+) -> NewCaptures:
+    """Compare a plan with the lake, and add what turns out to be known to `known`. Writes nothing.
 
-    In memory are the planned ids, and rows of known captures only where a copy may add something.
+    since: rows loaded before may be left out, so that what they hold counts as new. In memory are the planned
+    ids, and rows of known captures only where a copy may add something.
     """
-    copies = copies_by_id(plan.captures)
-    planned = among(_ids(lake, plan))
+    every = copies_by_id(plan.captures)
+    copies = known.unknown(lake, every)
+    copies = every if plan.selection.verify else copies
+    planned = among(_ids(lake, copies))
+    if since is not None:
+        planned &= ds.field("loaded_at") >= since
     ids = {*copies, *(each.capture_id for each in plan.broker_dirs)}
     found = rows_with(lake, EXPIRED_CAPTURES, ["capture_id"], capture_id=ids)
     expired = {row["capture_id"] for row in found}
-    read = _read_segments(lake, planned)
+    read = _read_segments(lake, planned) if copies else {}
     unread: dict[str, list[CaptureCopy]] = dict(copies)
     wanted: set[str] = set()
-    for row in each_row(lake, CAPTURES, COMPARED, planned):
+    for row in each_row(lake, CAPTURES, COMPARED, planned) if copies else ():
         capture_id = row["capture_id"]
         of_row = copies[capture_id]
         unread[capture_id] = [c for c in of_row if plan.selection.verify or _is_unread(c, row, read)]
@@ -66,16 +75,10 @@ def new_captures(lake: Location, plan: ReadPlan) -> NewCaptures:
     chosen = tuple(copy for name, some in unread.items() if name not in expired for copy in some)
     again = {copy.capture_id for copy in chosen} & wanted
     segments = rows_with(lake, SEGMENTS, capture_id=again) if again else []
+    news = {copy.capture_id for copy in chosen} | wanted
+    known.add(lake, (copy for name, some in copies.items() if name not in news for copy in some))
     outputs, brokers = _new_outputs(lake, plan), _new_broker_dirs(lake, plan, expired)
     return NewCaptures(_rows_of(lake, wanted), chosen, outputs, tuple(segments), brokers)
-
-
-def copies_by_id(captures: Iterable[CaptureCopy]) -> dict[str, list[CaptureCopy]]:
-    """The copies of each capture, in their order."""
-    found: dict[str, list[CaptureCopy]] = {}
-    for copy in captures:
-        found.setdefault(copy.capture_id, []).append(copy)
-    return found
 
 
 def known_now(lake: Location, new: NewCaptures) -> NewCaptures:
@@ -91,12 +94,10 @@ def _rows_of(lake: Location, capture_ids: Collection[str]) -> dict[str, Row]:
     return {row["capture_id"]: row for row in rows}
 
 
-def _ids(lake: Location, plan: ReadPlan) -> dict[str, Collection[str]]:
-    """The ids of the planned captures and of their clusters, as the tables have them."""
-    return {
-        "capture_id": {c.capture_id for c in plan.captures},
-        "cluster_id": expanded(lake, plan.clusters),
-    }
+def _ids(lake: Location, copies: Mapping[str, Sequence[CaptureCopy]]) -> dict[str, Collection[str]]:
+    """The ids of captures and of their clusters, as the tables have them."""
+    clusters = {copy.who.cluster_id for some in copies.values() for copy in some}
+    return {"capture_id": copies, "cluster_id": expanded(lake, clusters)}
 
 
 def _read_segments(lake: Location, planned: ds.Expression) -> dict[tuple[str, int], Row]:

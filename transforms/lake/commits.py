@@ -163,17 +163,18 @@ class TableWriter:
     def put(self, table: Table, rows: Iterable[Row], by: str, gives_back: bool = False) -> None:
         """Insert or update rows of a table that exists by its key, of which `by` is a selective column.
 
+        So is the cluster, if it is in the key: row groups are sorted by it.
         gives_back: this is the last commit of the lease, in `runs`.
         """
         some = list(rows)
-        where = among({by: {row[by] for row in some}})
+        where = among({n: {row[n] for row in some} for n in {by, *({"cluster_id"} & {*table.key})}})
         transactions = [Transaction(GIVEN_BACK, self.lease)] if gives_back and self.lease is not None else []
 
         def change(held: DeltaTable) -> FileChange | None:
             stored = self._stored(table, held)
             found = holding(stored.rows(where), where).to_table(filter=where).to_pylist()
             wanted = {tuple(row[name] for name in table.key): row for row in (*found, *some)}
-            made = stored.replacing(where, wanted.values())
+            made = stored.replacing(where, wanted.values()) if found else stored.added(wanted.values())
             return None if made is None else replace(made, transactions=transactions)
 
         self._change(table, change)

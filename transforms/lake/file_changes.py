@@ -18,6 +18,8 @@ from transforms.lake.table_files import TableFile, row_groups, sorted_row_groups
 # A file of this many bytes is not joined with others, and joined files have about as many; and the bytes in
 # memory of the rows of a file, which shrink to a fraction of that.
 TARGET_BYTES, TARGET_MEMORY_BYTES = 100 * 1024 * 1024, 1024 * 1024 * 1024
+# Of files that are written again, this many rows are decoded at a time.
+ROWS_AT_ONCE = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,10 @@ class StoredTable:
         """Write new rows. Returns the files."""
         return self._written(row_groups(iter(self.fitted(rows).to_batches())))
 
+    def added(self, rows: Collection[Row]) -> FileChange | None:
+        """Add rows. None if there are none."""
+        return FileChange(self.written(rows)) if rows else None
+
     def replacing(
         self, where: ds.Expression, rows: pa.Table | Collection[Row] = (), files: Sequence[Row] = ()
     ) -> FileChange | None:
@@ -120,7 +126,9 @@ class StoredTable:
     ) -> Iterator[pa.RecordBatch]:
         """The rows of files that meet a condition, then new ones."""
         for fragment in stored:
-            yield from fragment.to_batches(schema=self._schema, filter=where)
+            yield from fragment.to_batches(
+                schema=self._schema, filter=where, batch_size=ROWS_AT_ONCE, batch_readahead=1
+            )
         if new is not None:
             yield from new.to_batches()
 

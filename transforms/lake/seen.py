@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from transforms.lake.schema import outdated_tables
@@ -57,16 +57,18 @@ def note(
     question: str,
     answer: Callable[[SeenLake], Answer | None],
     lease: int | None = None,
+    copies: Callable[[], Iterable[bytes]] = tuple,
 ) -> None:
     """Note for the next run which tables are sound, and the answer to a question, unless it is None.
 
-    before: the lake as this run saw it first. lease: the number of its own, if it had one. Nothing is noted
-    where the lake changes meanwhile. Raises NoLakeError and OSError.
+    before: the lake as this run saw it first. lease: the number of its own, if it had one. copies: digests of
+    the copies of captures that are known when the question is answered. Nothing is noted where the lake
+    changes meanwhile. Raises NoLakeError and OSError.
     """
     now = seen_lake(before.lake, before.memo)
     with as_listed(now.listed):
         if now.damage or now.outdated():
             return
-        found = answer(now)
+        found, known = answer(now), copies()
     if lake_listing(before.lake).files == now.listed.files:
-        write_memo(before.lake, now.memo.extended(now.listed, question, found, lease))
+        write_memo(before.lake, now.memo.extended(now.listed, question, found, lease, known))
