@@ -18,6 +18,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from transforms.lake.arrow_rows import Row
+from transforms.lake.storage.foreign_files import readable
 from transforms.lake.storage.location import Location, StoreUrl
 from transforms.lake.storage.table_folders import (
     arrow_files,
@@ -193,9 +194,9 @@ def dataset(folder: Location, written: DeltaTable, where: ds.Expression | None =
     Small files of a store are fetched, and of the sizes of others it is not asked.
     """
     found = written.to_pyarrow_dataset(filesystem=arrow_files(folder))
-    if not isinstance(folder, StoreUrl):
-        return found
     assert isinstance(found, ds.FileSystemDataset)
+    if not isinstance(folder, StoreUrl):
+        return readable(found, folder)
     added = pa.table(written.get_add_actions())
     sizes = dict(zip(added["path"].to_pylist(), added["size_bytes"].to_pylist(), strict=True))
     wanted = list(found.get_fragments(filter=where))
@@ -209,7 +210,7 @@ def dataset(folder: Location, written: DeltaTable, where: ds.Expression | None =
         )
         for f in wanted
     ]
-    return ds.FileSystemDataset(fragments, found.schema, found.format, found.filesystem)
+    return readable(ds.FileSystemDataset(fragments, found.schema, found.format, found.filesystem), folder)
 
 
 def among(wanted: Mapping[str, Iterable[Any]]) -> ds.Expression:

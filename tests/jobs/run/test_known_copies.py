@@ -102,7 +102,7 @@ def test_none_is_known_once_others_have_changed_the_tables(
 ) -> None:
     TableWriter(lake, None).create(CLUSTER_NAMES)
     assert unknown(lake, captures) == []
-    remove(lake, "b")
+    remove_by_delta(lake, "b")
     assert unknown(lake, captures) == [*CLUSTERS]
     assert read(lake, captures, capsys) == 1
     assert unknown(lake, captures) == []
