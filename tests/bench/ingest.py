@@ -84,7 +84,10 @@ def copy_rows(lake: Lake, folder: Path) -> None:
 
 
 def parquet_seconds(lake: Lake, folder: Path) -> float:
-    """Wall seconds of writing the rows of the log's tables from memory, as our tasks do."""
+    """Wall seconds of writing the rows of the log's tables from memory, as our tasks do.
+
+    docs/scale.md says where the rest of an ingest goes.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     with ThreadPoolExecutor(CORES) as threads:
