@@ -36,7 +36,7 @@ FILES = pa.schema(
 # Rows are buffered up to a row group, or fewer where they are wide.
 ROW_GROUP_ROWS, ROW_GROUP_BYTES = 128 * 1024, 32 * 1024 * 1024
 # Of joined files: the bytes in memory that are sorted at a time, and the rows of a row group then.
-SORTED_BYTES, SORTED_GROUP_ROWS = 32 * 1024 * 1024, 16 * 1024
+SORTED_BYTES, SORTED_GROUP_ROWS = 8 * 1024 * 1024, 16 * 1024
 # A Delta log holds this many characters of a string; the maximum of a longer one ends in the greatest one.
 MOST_CHARACTERS, GREATEST_CHARACTER = 32, chr(0x10FFFF)
 ALMOST_A_MILLISECOND = timedelta(microseconds=999)
