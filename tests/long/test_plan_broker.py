@@ -43,13 +43,19 @@ TOPICS = ((1, None), (1, 1), (2, None), (2, 1), (2, 2), (3, None), (3, 2), (3, 3
 
 @dataclass(slots=True)
 class BrokerCluster(LiveCluster):
-    """One controller, whose sessions of brokers are short."""
+    """One controller, whose sessions of brokers are short, and which gives no leadership back.
+
+    It would every 5 minutes, also between a capture and the loss of a broker (maybeBalancePartitionLeaders).
+    """
 
     def configure(self, node: int) -> str:
         file = LiveCluster.configure(self, node)
-        more = "broker.heartbeat.interval.ms=1000" if node in self.brokers else "process.roles=controller"
+        more = "process.roles=controller\nauto.leader.rebalance.enable=false"
+        if node in self.brokers:
+            more = "broker.heartbeat.interval.ms=1000"
         text = Path(file).read_text().replace("process.roles=controller\n", "")
-        Path(file).write_text(f"{text}\n{more}\nbroker.session.timeout.ms={SESSION_MS}\n")
+        lines = (text, more, f"broker.session.timeout.ms={SESSION_MS}", "auto.leader.rebalance.enable=false")
+        Path(file).write_text("\n".join(lines) + "\n")
         return file
 
 
