@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Any
 
+from kraft_core.image.partitions import NO_LEADER
 from kraft_core.plan.broker_words import partition_words
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.steps import PlanStep
@@ -94,10 +95,12 @@ def _json(controller: ActiveController, moves: Sequence[PartitionMove]) -> str:
 
 
 def _waits(controller: ActiveController, changes: Sequence[PartitionAfter]) -> Iterator[Risk]:
+    """Without a leader, no added replica gets in sync."""
     waiting = [
         each.before
         for each in changes
         if any(not controller.is_active(replica) for replica in each.after.adding_replicas)
+        or (each.after.leader == NO_LEADER and (each.after.adding_replicas or each.after.removing_replicas))
     ]
     if waiting:
         words = f"brokers that are down must come back before it ends: {partition_words(waiting)}"

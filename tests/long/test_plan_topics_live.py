@@ -237,8 +237,9 @@ def _is_settled(image: Image) -> bool:
     controller = _controller(image)
     every = [each for topic in _topics(image).values() for each in topic.values()]
     for each in every:
-        if each.leader == NO_LEADER and not each.isr and not each.eligible_leader_replicas:
-            # Its ELR was cleared: only an unclean election gives it a leader.
+        candidates = (*each.isr, *each.eligible_leader_replicas)
+        if each.leader == NO_LEADER and not any(map(controller.is_active, candidates)):
+            # Until one of them is back, or if its ELR was cleared: only an unclean election gives it a leader.
             continue
         up = {replica for replica in each.replicas if controller.is_active(replica)}
         if not up <= set(each.isr) or (up == set(each.replicas) and each.removing_replicas):

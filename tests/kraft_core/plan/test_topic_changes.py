@@ -179,6 +179,8 @@ def test_reassignments() -> None:
     (record,) = made.results[0]["records"]
     assert record["value"]["addingReplicas"] == [13]
     assert names(reassign((11, 13), broker(13, fenced=True))) == ["replicas_down"]
+    alone = partition(0, (12, 13), isr=(12,), leader=-1)
+    assert names(reassign((11, 13), alone, broker(12, fenced=True))) == ["replicas_down"]
     assert names(reassign((11,))) == ["fewer_replicas"]
     under_way = partition(0, (11, 12, 13), isr=(11, 12), adding_replicas=(13,))
     assert names(reassign((12, 13), under_way)) == ["reassignment_replaced"]
