@@ -25,7 +25,8 @@ The controller keeps running, and nothing is written to its directory. Each copy
 TO/CLUSTER/node-N/TIME with a capture.json, reported as one JSON line; kraftlake run --captures TO reads it.
 With --broker-dirs, copies in TO/CLUSTER/broker-N/TIME say which partitions a broker holds, without messages:
 for plan start-broker and restore, and for kraftlake run, which finds replicas that the metadata does not
-assign. It needs captures of the controllers that are at least 10 s newer.
+assign. Copy all brokers first, and the controllers at least 10 s after the last broker: without captures of
+the controllers that are so much newer, a run leaves the partitions undecided.
 exit codes: 0 all were copied, 1 some were not, 2 wrong usage, 3 none were copied, 75 the target is full"""
 
 

@@ -239,7 +239,7 @@ def _is_settled(image: Image) -> bool:
     for each in every:
         candidates = (*each.isr, *each.eligible_leader_replicas)
         if each.leader == NO_LEADER and not any(map(controller.is_active, candidates)):
-            # Until one of them is back, or if its ELR was cleared: only an unclean election gives it a leader.
+            # Until one is back, or if its ELR was cleared, only an unclean election gives it a leader.
             continue
         up = {replica for replica in each.replicas if controller.is_active(replica)}
         if not up <= set(each.isr) or (up == set(each.replicas) and each.removing_replicas):
