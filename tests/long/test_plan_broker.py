@@ -54,8 +54,7 @@ class BrokerCluster(LiveCluster):
         if node in self.brokers:
             more = "broker.heartbeat.interval.ms=1000"
         text = Path(file).read_text().replace("process.roles=controller\n", "")
-        lines = (text, more, f"broker.session.timeout.ms={SESSION_MS}", "auto.leader.rebalance.enable=false")
-        Path(file).write_text("\n".join(lines) + "\n")
+        Path(file).write_text(f"{text}\n{more}\nbroker.session.timeout.ms={SESSION_MS}\n")
         return file
 
 
