@@ -29,7 +29,7 @@ from transforms.lake.storage.conditions import check_conditional_puts
 from transforms.lake.storage.files import FoundFile
 from transforms.lake.storage.listing import LOG, LakeListing, commit_name, with_files
 from transforms.lake.storage.location import Location, StoreUrl
-from transforms.lake.storage.table_copies import CHECKPOINT_EVERY, RUNS_EXPIRE_EVERY
+from transforms.lake.storage.table_copies import RUNS_EXPIRE_EVERY
 from transforms.lake.storage.table_folders import (
     committed,
     delta_table,
@@ -43,7 +43,7 @@ from transforms.lake.storage.table_folders import (
 )
 from transforms.lake.table_files import TableFile
 from transforms.lake.tables import RUNS, TABLES, Table
-from transforms.lake.tables.declaration import LOG_PROPERTIES
+from transforms.lake.tables.declaration import CHECKPOINT_EVERY, LOG_PROPERTIES
 
 # In the logs: the lease of a table's last commit; in `runs`, the lease that was given back last; how often
 # rows of a table were removed for good; the lease under which all that has a name was; the id of a commit.

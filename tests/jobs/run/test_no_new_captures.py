@@ -17,8 +17,8 @@ from tests.jobs.lakes import report, run, versions
 from tests.kraft_core.batches import no_op_batch
 from transforms.lake.arrow_rows import to_rows
 from transforms.lake.delta_rs import newest_version, rows_with
-from transforms.lake.storage.table_copies import CHECKPOINT_EVERY
 from transforms.lake.tables import CAPTURES, RUNS
+from transforms.lake.tables.declaration import CHECKPOINT_EVERY
 
 # A process in which no JVM can be started.
 COMMAND = """

@@ -22,14 +22,12 @@ from transforms.lake.arrow_rows import to_arrow
 from transforms.lake.commits import COMMIT_ID, LEASE, FencedError, TableWriter, has_landed, lease_state
 from transforms.lake.delta_rs import among, rows_with, unneeded_files
 from transforms.lake.storage import prepare_lake
-from transforms.lake.storage.table_copies import CHECKPOINT_EVERY
 from transforms.lake.tables import CLIENT_QUOTAS, CLUSTER_NAMES, RUNS, TABLES
+from transforms.lake.tables.declaration import CHECKPOINT_EVERY
 
 ROWS = [{"cluster_id": c, "name": n, "environment": None, "owner": None} for c, n in ("a1", "b2", "c3")]
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 OTHER = {"cluster_id": "d", "name": "4", "environment": "test", "owner": None}
-# After so many commits delta-rs makes a checkpoint by itself.
-CHECKPOINTS = 100
 OF_A = among({"cluster_id": ["a"]})
 
 SAMPLES = {"STRING": "x", "BIGINT": 1, "INT": 1, "BOOLEAN": True, "TIMESTAMP": NOON}
@@ -324,16 +322,16 @@ def test_a_log_forgets_commits_of_more_than_a_week_ago(lake: Path) -> None:
         for _ in range(versions):
             writer.append(CLUSTER_NAMES, [OTHER])
 
-    go_on(CHECKPOINTS)
-    assert list(log.glob("*.checkpoint.parquet"))
+    go_on(2 * CHECKPOINT_EVERY)
+    assert len(list(log.glob("*.checkpoint.parquet"))) == 2
     for file in log.iterdir():
         os.utime(file, (0, 0))
     go_on(CHECKPOINT_EVERY)
-    assert min(int(file.name.split(".")[0]) for file in log.glob("*.json")) > CHECKPOINTS // 2
+    assert min(int(file.name.split(".")[0]) for file in log.glob("*.json")) > CHECKPOINT_EVERY
     assert newest(lake).transaction_version(LEASE) == 7
     assert TableWriter(lake, 8).is_loaded(CLUSTER_NAMES, "load")
     writer.append_once(CLUSTER_NAMES, [OTHER], "load")
-    assert len(rows_with(lake, CLUSTER_NAMES, cluster_id=["d"])) == 1 + CHECKPOINTS + CHECKPOINT_EVERY
+    assert len(rows_with(lake, CLUSTER_NAMES, cluster_id=["d"])) == 1 + 3 * CHECKPOINT_EVERY
 
 
 def test_files_are_joined(lake: Path) -> None:

@@ -24,16 +24,16 @@ from transforms.lake.storage.files import FoundFile
 from transforms.lake.storage.listing import LOG, commit_name, is_commit_name
 from transforms.lake.storage.location import StoreUrl
 from transforms.lake.tables import RUNS
-from transforms.lake.tables.declaration import LOG_KEPT_DAYS
+from transforms.lake.tables.declaration import CHECKPOINT_EVERY, LOG_KEPT_DAYS
 
 # Data files up to this size are copied, if a table has at most this many of them. Bytes.
 SMALL_BYTES, MOST_SMALL = 1024 * 1024, 64
 # And as long as the copies of a process have less than that. Bytes.
 MOST_BYTES = 1024 * 1024 * 1024
 FETCHERS = 8
-# How many commits, at most, come after the last checkpoint; and in `runs`, of which a run with nothing new
-# fetches them. That run also looks for old commits every this many versions.
-CHECKPOINT_EVERY, RUNS_CHECKPOINT_EVERY, RUNS_EXPIRE_EVERY = 10, 2, 50
+# How many commits, at most, come after the last checkpoint of `runs`, of which a run with nothing new fetches
+# them. That run also looks for old commits every this many versions.
+RUNS_CHECKPOINT_EVERY, RUNS_EXPIRE_EVERY = 2, 50
 _CHECKPOINT, _LAST_CHECKPOINT = ".checkpoint.parquet", "_last_checkpoint"
 
 
@@ -156,7 +156,7 @@ class TableCopy:
         Returns its files by their names in the log.
         """
         checkpoint = self._log / f"{self.version:020d}{_CHECKPOINT}"
-        # By default, delta-rs makes fewer.
+        # delta-rs makes fewer of `runs`.
         if not checkpoint.is_file():
             self.table.create_checkpoint()
         made: dict[str, FoundFile] = {}
