@@ -67,6 +67,20 @@ HELP = {
     "kraftlake_number_of_uncaptured_voters": "Voters without a capture",
     "kraftlake_uncommitted_voter_change": "1 if the newest set is not committed (KIP-853)",
     "kraftlake_is_observer": "1 if the replica is not a voter (IsObserver, KIP-853)",
+    "kraftlake_reported_timestamp_seconds": "When the leader described the quorum to kraftlake follow, as "
+    "all that follow",
+    "kraftlake_reported_leader": "Node id of that leader",
+    "kraftlake_reported_leader_epoch": "Its epoch (current-epoch, KIP-595)",
+    "kraftlake_reported_high_watermark": "Its high watermark (high-watermark, KIP-595)",
+    "kraftlake_reported_number_of_voters": "Voters that it has (number-of-voters, KIP-853)",
+    "kraftlake_reported_number_of_observers": "Observers that fetch from it, brokers among them "
+    "(number-of-observers, KIP-853)",
+    "kraftlake_reported_log_end_offset": "End of the replica's log, exclusive, as the leader knows it "
+    "(log-end-offset, KIP-595)",
+    "kraftlake_reported_lag_records": "Records by which the replica is behind the leader's log",
+    "kraftlake_reported_last_caught_up_timestamp_seconds": "When the replica was last caught up, by the "
+    "leader's clock",
+    "kraftlake_reported_is_observer": "1 if the replica is an observer (IsObserver, KIP-853)",
     "kraftlake_restorable": "1 if the last rehearsal wrote and verified directories of a new quorum, 0 if "
     "it was refused (from restore rehearse --lake or --metrics, like all that "
     "follow)",

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from jobs.quorum.quorum_samples import cluster_samples
 from jobs.quorum.rehearsal_samples import rehearsal_samples
+from jobs.quorum.reported_samples import reported_samples
 from jobs.quorum.sample import Sample
 from jobs.runtime.fail_on import OPEN
 from jobs.runtime.outcome import ExitCode
@@ -45,6 +46,7 @@ def samples(lake: Location, now: datetime) -> Iterator[Sample]:
     yield from _expectation_samples(lake)
     yield from _quarantine_samples(lake)
     yield from cluster_samples(lake)
+    yield from reported_samples(lake)
     for cluster_id, rehearsal in newest_rehearsals(lake).items():
         yield from rehearsal_samples(cluster_id, rehearsal)
 

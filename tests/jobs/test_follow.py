@@ -131,6 +131,7 @@ def test_one_process_follows_the_clusters_of_the_settings(
     assert {row["cluster_id"] for row in rows(lake, RECORDS)} == ids
     text = metrics.read_text()
     assert all(f'kraftlake_committed_end_offset{{cluster="{name}"' in text for name in ("one", "other"))
+    assert all(f'kraftlake_reported_lag_records{{cluster="{name}"' in text for name in ("one", "other"))
     assert 'node_id="-1"' not in text
     assert all(id_ in page.read_text() for id_ in ids)
 

@@ -19,6 +19,7 @@ from jobs.quorum.quorum_samples import (
     lag_ms,
     log_samples,
 )
+from jobs.quorum.reported_samples import reported_samples
 from jobs.quorum.sample import Sample
 from tests.transforms.quality.sound_cluster import a_row
 from transforms.lake.commits import TableWriter
@@ -31,6 +32,7 @@ from transforms.lake.tables import (
     EPOCHS,
     EXPECTATION_RESULTS,
     FINDINGS,
+    OBSERVATIONS,
     RUNS,
 )
 
@@ -233,6 +235,47 @@ def test_a_replica_that_stands_still_lags_by_the_leaders_clock() -> None:
 
     assert lag_ms(capture(90, 20), capture(100, 50)) == 30_000
     assert lag_ms(capture(100, 20), capture(100, 50)) == 0
+
+
+def test_the_newest_answer_to_follow_is_reported(tmp_path: Path) -> None:
+    """Not an older one, and not a describe output that somebody captured."""
+    prepare_lake(tmp_path)
+    writer = TableWriter(tmp_path, None)
+    writer.create(OBSERVATIONS)
+    noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    voters = [{"node_id": 1, "directory_id": "a"}]
+
+    def answer(minute: int, end: int, suffix: str) -> None:
+        at = {"cluster_id": "c", "observed_to": noon + timedelta(minutes=minute)}
+        status = {
+            "node_id": 1,
+            "leader_epoch": 3,
+            "high_watermark": end,
+            "voters": voters,
+            "observers": voters,
+        }
+        replica = {
+            "node_id": 2,
+            "directory_id": "b",
+            "status": "Observer",
+            "log_end_offset": end,
+            "lag_records": 4,
+        }
+        for kind, columns in (("status", status), ("replication", replica)):
+            source = f"{minute}-{kind}{suffix}"
+            writer.append(OBSERVATIONS, [a_row(OBSERVATIONS, **at, kind=kind, source=source, **columns)])
+
+    answer(1, 70, "-live.txt")
+    answer(2, 80, "-live.txt")
+    answer(3, 90, ".txt")
+    found = {sample.name: (sample.value, sample.labels) for sample in reported_samples(tmp_path)}
+    of, replica = {"cluster_id": "c"}, {"cluster_id": "c", "node_id": "2", "directory_id": "b"}
+    assert found["kraftlake_reported_timestamp_seconds"] == (noon.timestamp() + 120, of)
+    assert found["kraftlake_reported_high_watermark"] == (80, of)
+    assert found["kraftlake_reported_number_of_observers"] == (1, of)
+    assert found["kraftlake_reported_log_end_offset"] == (80, replica)
+    assert found["kraftlake_reported_lag_records"] == (4, replica)
+    assert found["kraftlake_reported_is_observer"] == (1, replica)
 
 
 def test_labels_are_escaped_and_every_metric_has_its_help() -> None:
