@@ -1,4 +1,6 @@
-"""readStream.format("kraft") from a leader on loopback into Delta: how fast it catches up, and its lag."""
+"""readStream.format("kraft") from a leader on loopback into Delta: how fast it catches up, its lag and its
+memory.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,7 @@ import pyarrow.parquet as pq
 
 from tests.bench.frame import Bench, Row
 from tests.bench.inputs import first_segment, mixed_log
+from tests.bench.memory import memory_mib, processes
 from tests.bench.served_log import LEADER, ServedLog
 from tests.bench.source import tree_seconds
 from tests.transforms.live.loopback import listening
@@ -24,6 +27,8 @@ CLUSTER = "P8uJ9VpCWoAK1iFpZ7Wm5w"
 A_SECOND = 50.0
 # Seconds: until the first batches are over, and how long the others are watched.
 WARM_UP, WATCHED = 20.0, 60.0
+# Of memory: records a second; minutes that are watched, and of these the first, in which pools fill up.
+FAST, MINUTES, FILLING = 1000.0, 10, 3
 
 
 def rows(bench: Bench) -> Iterator[Row]:
@@ -46,6 +51,17 @@ def rows(bench: Bench) -> Iterator[Row]:
         lags = seconds_behind(bench, log)
         detail = f"{A_SECOND:.0f} records a second, worst {max(lags):.1f} s"
         yield Row("lag from commit to row, triggers of 1 s, median", median(lags), "s", 2.0, detail=detail)
+    with served(ServedLog(segment, CLUSTER, FAST)) as log:
+        query = streamed(bench, log, {"processingTime": "1 second"})
+        minutes = [resident_mib(bench.size(60, 3)) for _ in range(MINUTES)]
+        query.stop()
+        detail = (
+            f"{FAST:.0f} records a second, MiB of all processes: {', '.join(f'{m:.0f}' for m in minutes)}"
+        )
+        growth = minutes[-1] / max(minutes[:FILLING])
+        yield Row(
+            f"memory in minute {MINUTES}, of the most in the first {FILLING}", growth, "x", 1.1, detail=detail
+        )
 
 
 @contextmanager
@@ -61,6 +77,15 @@ def streamed(bench: Bench, log: ServedLog, trigger: dict[str, Any]) -> Any:
     stream = bench.spark.readStream.format("kraft").option("bootstrap.controllers", f"127.0.0.1:{log.port}")
     writer = stream.load().writeStream.format("delta").trigger(**trigger)
     return writer.option("checkpointLocation", str(folder(bench) / "checkpoint")).start(str(table(bench)))
+
+
+def resident_mib(seconds: int) -> float:
+    """The most memory, in MiB, that this process and all that it started have at once in so many seconds."""
+    most, end = 0.0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        most = max(most, sum(memory_mib(process, "VmRSS") for process, _ in processes(os.getpid())))
+        time.sleep(1)
+    return most
 
 
 def folder(bench: Bench) -> Path:

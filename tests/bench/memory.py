@@ -35,7 +35,7 @@ def watched(job: subprocess.Popen[bytes], also: Callable[[int], object] = lambda
     peaks: defaultdict[str, float] = defaultdict(float)
     while job.poll() is None:
         for process, kind in processes(job.pid):
-            peaks[kind] = max(peaks[kind], peak_mib(process))
+            peaks[kind] = max(peaks[kind], memory_mib(process))
             also(process)
         time.sleep(EVERY_SECONDS)
     return peaks
@@ -57,10 +57,10 @@ def processes(root: int) -> Iterator[tuple[int, str]]:
         found += children[process]
 
 
-def peak_mib(process: int) -> float:
-    """VmHWM of a process; 0 if it has just ended."""
+def memory_mib(process: int, which: str = "VmHWM") -> float:
+    """Its most memory, or by VmRSS its memory now, in MiB; 0 if the process has just ended."""
     try:
         lines = Path("/proc", str(process), "status").read_text().splitlines()
     except OSError:
         return 0.0
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(which)), 0.0)
