@@ -153,6 +153,12 @@ QUORUM: dict[str, Comments] = {
         "deletion_is_late": "Whether there is an older snapshot although log and snapshots take more than "
         "100 MiB, or it is older than 7 days: the defaults of metadata.max.retention.bytes and .ms",
     },
+    "formatted_directories": _of(CAPTURES, "cluster_id node_id directory_id")
+    | {
+        "first_captured_at": "When its first capture was made",
+        "formatted_as": "only voter, initial voter or no voter; null: the captures do not show it",
+        "initial_voters": "How many voters its first checkpoint names; null: none is captured that does",
+    },
     "flapping_controllers": CLUSTER_ID
     | {
         "node_id": "Controller's node id",

@@ -287,3 +287,38 @@ SELECT *, COALESCE(new_bytes > 20971520 OR new_ms > 3600000, false) AS snapshot_
        COALESCE(snapshots > 1 AND (log_bytes + snapshot_bytes > 104857600 OR oldest_snapshot_ms > 604800000), false)
          AS deletion_is_late
 FROM joined;
+
+-- Was each controller's directory formatted as one of an initial voter, as far as its captures show it? only voter: by
+-- kafka-storage format --standalone, or --initial-controllers with itself alone, which write the same. initial voter: by
+-- --initial-controllers. no voter: by --no-initial-controllers, or for a static quorum, whose voters are in its nodes'
+-- files. null: later snapshots may have replaced the checkpoint that would show it.
+CREATE OR REPLACE VIEW formatted_directories AS
+WITH held AS (
+  SELECT cluster_id, capture_id, node_id, directory_id, EXPLODE(snapshots) AS held FROM captures WHERE node_id >= 0
+), kept AS (
+  SELECT h.*, s.voters, s.kind IS NULL OR s.kind <> 'bootstrap' OR NOT s.complete AS is_in_doubt
+  FROM held h
+  LEFT JOIN snapshots s ON s.cluster_id = h.cluster_id AND s.end_offset = h.held['end_offset']
+    AND s.leader_epoch = h.held['leader_epoch'] AND s.content_digest = h.held['content_digest']
+), named AS (
+  SELECT cluster_id, node_id, directory_id, EXPLODE(voters) AS voter FROM kept WHERE NOT is_in_doubt
+), voters AS (
+  SELECT cluster_id, node_id, directory_id, COUNT(DISTINCT voter['voter_id']) AS initial_voters,
+         MAX(CASE WHEN voter['voter_id'] = node_id AND voter['directory_id'] = directory_id THEN 1 ELSE 0 END) AS own
+  FROM named GROUP BY cluster_id, node_id, directory_id
+), doubts AS (
+  SELECT capture_id, COUNT(CASE WHEN is_in_doubt THEN 1 END) AS doubts FROM kept GROUP BY capture_id
+), whole AS (
+  SELECT c.cluster_id, c.node_id, c.directory_id, MIN(c.captured_at) AS first_captured_at,
+         MAX(CASE WHEN c.log_readable AND c.log_start_offset = 0 AND COALESCE(d.doubts, 0) = 0 THEN 1 ELSE 0 END)
+           AS is_from_the_start
+  FROM captures c LEFT JOIN doubts d ON d.capture_id = c.capture_id
+  WHERE c.node_id >= 0
+  GROUP BY c.cluster_id, c.node_id, c.directory_id
+)
+SELECT w.cluster_id, w.node_id, w.directory_id, w.first_captured_at,
+       CASE WHEN v.own = 1 AND v.initial_voters = 1 THEN 'only voter'
+            WHEN v.own = 1 THEN 'initial voter'
+            WHEN v.own = 0 OR w.is_from_the_start = 1 THEN 'no voter' END AS formatted_as, v.initial_voters
+FROM whole w
+LEFT JOIN voters v ON v.cluster_id = w.cluster_id AND v.node_id = w.node_id AND v.directory_id = w.directory_id;

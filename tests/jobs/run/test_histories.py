@@ -285,6 +285,35 @@ def test_the_registration_that_blocks_an_upgrade(sql: Any) -> None:
     assert sql("SELECT * FROM upgrade_blockers WHERE OURS") == []
 
 
+@pytest.mark.parametrize(
+    ("cluster", "formatted"),
+    [
+        (DYNAMIC, [(1, "only voter", 1), (2, None, None), (3, None, None)]),
+        (
+            "cdUcB7OYQSW2BEWmIRzmkg",
+            [
+                (1, "initial voter", 3),
+                (2, "initial voter", 3),
+                (2, "no voter", None),
+                (3, "initial voter", 3),
+            ],
+        ),
+        (
+            "Bx2MjFelQgGlBMGk_SRRIQ",
+            [(1, None, None), (2, None, None), (3, "no voter", None), (4, None, None)],
+        ),
+    ],
+    ids=["dynamic-membership", "disk-failure", "static-upgrade"],
+)
+def test_directories_were_formatted_as_the_scenario_says(sql: Any, cluster: str, formatted: Any) -> None:
+    """By the options of kafka-storage in tests/kafka/scenarios; null where a later snapshot replaced 0-0."""
+    found = sql(
+        "SELECT node_id, formatted_as, initial_voters FROM formatted_directories "
+        f"WHERE cluster_id = '{cluster}' ORDER BY node_id, formatted_as"
+    )
+    assert found == formatted
+
+
 def test_under_min_isr_while_broker_12_was_away(sql: Any) -> None:
     (found,) = sql(
         "SELECT COUNT(*), MIN(from_offset) > 1100, MAX(to_offset) < 1900, MIN(min_isr), MIN(least_isr), "
