@@ -19,7 +19,7 @@ SHOWN = re.findall(r"```\n(kraftlake plan [^\n]*)\n```\n\n```\n(.*?)```", PAGE, 
 
 
 def test_the_page_shows_commands() -> None:
-    assert len(SHOWN) == PAGE.count("\nkraftlake plan ") == 14
+    assert len(SHOWN) == PAGE.count("\nkraftlake plan ") == 18
 
 
 @pytest.mark.parametrize(("command", "shown"), SHOWN)
