@@ -300,10 +300,10 @@ def test_the_registration_that_blocks_an_upgrade(sql: Any) -> None:
         ),
         (
             "Bx2MjFelQgGlBMGk_SRRIQ",
-            [(1, None, None), (2, None, None), (3, "no voter", None), (4, None, None)],
+            [(1, "no voter", None), (2, None, None), (3, None, None), (4, None, None)],
         ),
     ],
-    ids=["dynamic-membership", "disk-failure", "static-upgrade"],
+    ids=["dynamic-membership", "disk-failure", "old-mv"],
 )
 def test_directories_were_formatted_as_the_scenario_says(sql: Any, cluster: str, formatted: Any) -> None:
     """By the options of kafka-storage in tests/kafka/scenarios; null where a later snapshot replaced 0-0."""
