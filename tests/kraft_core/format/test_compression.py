@@ -1,4 +1,5 @@
 import random
+import struct
 import zlib
 from contextlib import suppress
 
@@ -137,6 +138,88 @@ def test_data_that_ends_early_is_no_shorter_data(codec):
     packed = compress(codec, b"kraft metadata " * 50)
     with pytest.raises(UnpackError):
         decompress(codec, packed[:-9])
+
+
+LZ4_MAGIC = b"\x04\x22\x4d\x18"
+# Descriptors with their checksum: Kafka's own; with a checksum of the content; with one of each block.
+PLAIN, CONTENT_CHECKSUM, BLOCK_CHECKSUM = (bytes.fromhex(text) for text in ("604082", "6440a7", "7040ad"))
+END = bytes(4)
+
+
+def stored(data):
+    """An LZ4 block that is stored as it is."""
+    return struct.pack("<I", 0x80000000 | len(data)) + data
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        PLAIN + stored(b"one") + END,
+        PLAIN + stored(b"one") + struct.pack("<I", 0x80000000),
+        CONTENT_CHECKSUM + stored(b"one") + END + b"none",
+        bytes.fromhex("6840") + struct.pack("<Q", 7) + b"\xb0" + stored(b"one") + END,
+        PLAIN + stored(b"one") + b"\1\0\0\0\0" + stored(b"two") + END,
+    ],
+    ids=["plain", "stored end mark", "wrong content checksum", "wrong content size", "empty block"],
+)
+def test_lz4_frames_are_read_as_far_as_kafka_reads_them(frame):
+    assert decompress(LZ4, LZ4_MAGIC + frame) == b"one"
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"",
+        PLAIN[:2],
+        PLAIN[:2] + b"\x83" + stored(b"one") + END,
+        PLAIN + stored(b"one"),
+        PLAIN + stored(b"one")[:-1],
+        CONTENT_CHECKSUM + stored(b"one") + END + b"abc",
+        BLOCK_CHECKSUM + stored(b"one") + b"none" + END,
+        bytes.fromhex("4040c0") + stored(b"one") + END,
+    ],
+    ids=["nothing", "no checksum", "descriptor", "no end mark", "early", "early end", "block", "dependent"],
+)
+def test_lz4_frames_that_kafka_refuses(frame):
+    with pytest.raises(UnpackError):
+        decompress(LZ4, LZ4_MAGIC + frame)
+
+
+def test_a_later_zstd_frame_may_end_early():
+    """As zstd-jni's ZstdInputStream takes it; other bytes than a frame's are refused."""
+    one, two = compress(ZSTD, b"one"), compress(ZSTD, bytes(range(256)) * 99)
+    skipped = struct.pack("<II", 0x184D2A50, 3) + b"abc"
+    assert decompress(ZSTD, one + two) == b"one" + bytes(range(256)) * 99
+    assert decompress(ZSTD, one + one[:1]) == b"one"
+    assert decompress(ZSTD, one + one[:-1]) == b"oneon"
+    assert decompress(ZSTD, skipped + one[:-1]) == b"on"
+    for refused in (one + b"x", one[:-1], skipped[:-1], one[:8]):
+        with pytest.raises(UnpackError):
+            decompress(ZSTD, refused)
+
+
+def test_what_follows_snappy_blocks():
+    """As by xerial's SnappyInputStream: less than a size is ignored, another stream is read."""
+    one = compress(SNAPPY, b"one")
+    for rest in (b"\0", b"abc"):
+        assert decompress(SNAPPY, one + rest) == b"one"
+    assert decompress(SNAPPY, one + compress(SNAPPY, b"two")) == b"onetwo"
+    wrong_version = one[:8] + bytes(4) + one[12:]
+    assert decompress(SNAPPY, wrong_version) == b"one"
+    for refused in (one + bytes(4), one + one[:8], one + wrong_version, one[:8], b""):
+        with pytest.raises(UnpackError):
+            decompress(SNAPPY, refused)
+
+
+def test_gzip_data_that_java_reads_and_zlib_does_not():
+    """Java ignores reserved flags, and less than a member after the last; it needs one."""
+    reserved = bytearray(compress(GZIP, b"one"))
+    reserved[3] = 0x80
+    assert decompress(GZIP, bytes(reserved)) == b"one"
+    assert decompress(GZIP, compress(GZIP, b"one") + full_header()[:18]) == b"one"
+    for refused in (b"", b"\x1f\x8b", compress(GZIP, b"one")[:-1]):
+        with pytest.raises(UnpackError):
+            decompress(GZIP, refused)
 
 
 def test_unknown_codecs():
