@@ -1,4 +1,7 @@
-"""The command line. Each verb is a module that is imported only when it is called: usage errors are fast."""
+"""The command line. Each verb is a module that is imported only when it is called: usage errors are fast.
+
+What only jobs need is imported for them alone: of dump, start-up takes most of the time.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,12 @@ from typing import TYPE_CHECKING, Any
 from jobs.runtime import settings
 from jobs.runtime.arrow_alone import import_pyarrow
 from jobs.runtime.command_parser import CommandParser, ShowVersion
-from jobs.runtime.interrupt import interrupt_once
 from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import MEANINGS, ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, warn_line
-from jobs.runtime.progress import Progress
 
 if TYPE_CHECKING:  # dump has no lake, and should not import its libraries
+    from jobs.runtime.progress import Progress
     from transforms.lake.storage.location import Location
 
 JVM_HAS_ENDED = (
@@ -94,6 +96,15 @@ def build_parser(verb: str | None, known: settings.Settings) -> CommandParser:
     return parser
 
 
+def _parser_for(words: Sequence[str], verb: str | None, known: settings.Settings) -> CommandParser:
+    """What build_parser returns, without the other verbs where the first word is one: they have no part then."""
+    if words[:1] != [verb] or verb not in VERBS:
+        return build_parser(verb, known)
+    parser, verbs = _parser_of_verbs()
+    _add_verb(verbs, verb, known)
+    return parser
+
+
 def full_parser(known: settings.Settings) -> CommandParser:
     """The parser with the arguments of every verb."""
     parser, verbs = _parser_of_verbs()
@@ -112,7 +123,7 @@ def _parser_of_verbs() -> tuple[CommandParser, Any]:
     )
     parser.also_known = ("help",)
     parser.add_argument("--version", action=ShowVersion, help="print the version")
-    return parser, parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    return parser, parser.add_subparsers(dest="verb", metavar="VERB", required=True, prog=parser.prog)
 
 
 def _add_verb(verbs: Any, name: str, known: settings.Settings) -> None:
@@ -201,10 +212,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = argparse.Namespace()
     try:
         if argv is None and verb in JOBS:
+            from jobs.runtime.interrupt import interrupt_once
+
             interrupt_once()
         known = settings.read_settings(_config_flag(words))
-        args = build_parser(verb, known).parse_args(words)
+        args = _parser_for(words, verb, known).parse_args(words)
         if verb in JOBS:
+            from jobs.runtime.progress import Progress
+
             args.progress = Progress(args.log)
         settings.with_cluster_ids(args, known)
         return _run(args)
