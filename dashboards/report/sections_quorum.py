@@ -27,7 +27,7 @@ def voting(view: View) -> Markup | None:
                 place(change["offset"], change["leader_epoch"]),
                 [
                     f"{VERBS[change['kind']]} node {change['voter_id']}",
-                    el("small", change["detail"].replace(" -> ", " → ")) if change["detail"] else None,
+                    _detail(change["detail"]) if change["detail"] else None,
                 ],
                 directory(change["directory_id"]),
                 _voter_ids(of_set),
@@ -44,6 +44,12 @@ def voting(view: View) -> Markup | None:
         table("Membership changes", columns, rows, ids=ids) if rows else first,
         _reported_sets(view),
     )
+
+
+def _detail(text: str) -> Markup:
+    """What changed; a line may end after the :// of an endpoint."""
+    first, *rest = text.replace(" -> ", " → ").split("://")
+    return el("small", first, [["://", el("wbr"), part] for part in rest])
 
 
 def _without_changes(view: View) -> str:

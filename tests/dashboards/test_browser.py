@@ -16,6 +16,16 @@ from tests.dashboards.browser import Visit, launched
 from tests.dashboards.test_lanes import storm
 from tests.dashboards.worlds import NOW, capture, few_of, states, told
 
+# On how many lines the text after each :// of an element is, as far as the next space.
+LINES_OF_ENDPOINTS = """element => {
+  const texts = [...element.childNodes].filter(node => node.nodeType === Node.TEXT_NODE);
+  return texts.slice(1).filter(node => node.data !== "://").map(node => {
+    const range = document.createRange();
+    range.setStart(node, 0);
+    range.setEnd(node, (node.data + " ").indexOf(" "));
+    return new Set([...range.getClientRects()].map(box => box.top)).size;
+  });
+}"""
 HOSTILE = "<img src=x onerror=document.title='hacked'><script>document.title='hacked'</script>"
 
 
@@ -190,6 +200,15 @@ def test_on_paper_a_cluster_id_is_on_one_line(visit: Any) -> None:
     )
     shown.emulate_media(media="print")
     assert shown.locator(".fleet td:nth-child(2) > *").first.evaluate("e => e.getClientRects().length") == 1
+
+
+def test_on_paper_addresses_of_endpoints_are_on_one_line(visit: Any) -> None:
+    addresses = "192.168.200.101:29001", "192.168.200.101:29051"
+    text = "endpoints " + " -> ".join(f"CONTROLLER://{address}" for address in addresses)
+    shown = visit(one_cluster(text), viewport={"width": 718, "height": 1000})
+    shown.emulate_media(media="print")
+    lines = shown.locator(".scroll td > small").first.evaluate(LINES_OF_ENDPOINTS)
+    assert lines == [1, 1]
 
 
 @pytest.mark.parametrize("clusters", [1, 9])

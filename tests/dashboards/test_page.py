@@ -121,7 +121,7 @@ def test_what_was_updated_of_a_voter_is_told() -> None:
     moved = "endpoints CONTROLLER://a:1 -> CONTROLLER://b:2"
     rows = story() | {"changes": [change(2, 1, "updated", 1, "committed", at(0), detail=moved)]}
     text = page(states("a"), {"a": few_of(rows)}, NOW, "lake").text
-    assert "updated node 1<small>endpoints CONTROLLER://a:1 → CONTROLLER://b:2</small>" in text
+    assert "updated node 1<small>endpoints CONTROLLER://<wbr>a:1 → CONTROLLER://<wbr>b:2</small>" in text
 
 
 def test_sections_with_nothing_to_tell_are_left_out() -> None:
