@@ -80,7 +80,9 @@ def compress(codec: int, data: bytes) -> bytes:
     if codec == SNAPPY:
         return _snappy(data)
     if codec == LZ4:
-        return lz4_frame.of_blocks(data, lambda block: _arrow().Codec("lz4_raw").compress(block, asbytes=True))
+        return lz4_frame.of_blocks(
+            data, lambda block: _arrow().Codec("lz4_raw").compress(block, asbytes=True)
+        )
     if codec == ZSTD:
         return _arrow_codec(codec).compress(data, asbytes=True)
     raise ValueError(f"unknown compression codec {codec}")
