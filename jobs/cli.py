@@ -97,7 +97,7 @@ def build_parser(verb: str | None, known: settings.Settings) -> CommandParser:
 
 
 def _parser_for(words: Sequence[str], verb: str | None, known: settings.Settings) -> CommandParser:
-    """What build_parser returns, without the other verbs where the first word is one: they have no part then."""
+    """What build_parser returns, with the one verb that the first word is, else with all."""
     if words[:1] != [verb] or verb not in VERBS:
         return build_parser(verb, known)
     parser, verbs = _parser_of_verbs()

@@ -149,7 +149,7 @@ def _unsnappy(data: bytes, limit: int) -> bytes:
 
 
 def _next_stream(data: bytes, at: int, is_first: bool) -> int:
-    """Where blocks go on after a header among them. is_first: nothing was read; then a wrong header is the end."""
+    """Where blocks go on after a header among them. is_first: nothing was read, and a wrong header is the end."""
     if len(data) - at < _XERIAL_HEADER.size:
         raise UnpackError(at, "snappy header ends early")
     magic, version, _ = _XERIAL_HEADER.unpack_from(data, at)
@@ -183,7 +183,7 @@ def _unlz4(data: bytes, limit: int) -> bytes:
 
 
 def _unzstd(data: bytes, limit: int) -> bytes:
-    """All frames; of one after the first that ends early, what can be read, as by zstd-jni's ZstdInputStream."""
+    """All frames; of a later one that ends early, what can be read, as by zstd-jni's ZstdInputStream."""
     out = bytearray()
     for chunk in _ZSTD_CHUNKS:
         try:
