@@ -149,7 +149,7 @@ def _unsnappy(data: bytes, limit: int) -> bytes:
 
 
 def _next_stream(data: bytes, at: int, is_first: bool) -> int:
-    """Where blocks go on after a header among them. is_first: nothing was read, and a wrong header is the end."""
+    """Where blocks go on after a header among them. is_first: nothing was read; a wrong one ends it then."""
     if len(data) - at < _XERIAL_HEADER.size:
         raise UnpackError(at, "snappy header ends early")
     magic, version, _ = _XERIAL_HEADER.unpack_from(data, at)

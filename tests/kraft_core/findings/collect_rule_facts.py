@@ -157,16 +157,20 @@ class _RuleFacts:
 def _deviations(directory: ControllerDir) -> Iterator[SnapshotDeviation]:
     """Of each whole checkpoint, against the replay of the log from 0 or from the first checkpoint on.
 
-    Above a hole, or a record that cannot be read, no checkpoint is compared.
+    Above a hole, or a record that cannot be read, no checkpoint is compared; nor one whose last record is of
+    another epoch than the log's, which says nothing of what lies below that record.
     """
     pending = deque(sorted((c for c in directory.checkpoints if c.id and c.id.end_offset > 0), key=_end))
     expected = directory.segments[0].base_offset if directory.segments else 0
     replayed: Image | None = Image() if expected == 0 else None
+    last_epoch: int | None = None
     for record in chain(_records(directory), (None,)):
         while pending and _end(pending[0]) <= expected:
             checkpoint = pending.popleft()
             image, digest = _image(checkpoint)
             if image is None or checkpoint.id is None or _end(checkpoint) < expected:
+                continue
+            if last_epoch not in (None, checkpoint.id.leader_epoch):
                 continue
             if replayed is None:
                 replayed = image
@@ -177,7 +181,7 @@ def _deviations(directory: ControllerDir) -> Iterator[SnapshotDeviation]:
             return
         if replayed is not None:
             replayed.apply(record)
-        expected += 1
+        expected, last_epoch = expected + 1, record.leader_epoch
 
 
 def _refusals(directory: ControllerDir) -> Iterator[ReplayRefusal]:
