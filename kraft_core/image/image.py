@@ -81,17 +81,21 @@ class Image:
         return made
 
     def refused_in_open(self) -> tuple[list[RefusedRecord], list[RefusedRecord]]:
-        """What is refused of the open transaction so far: as refusals and controller_refusals.
+        """What is refused of the open transaction so far: as refusals and controller_refusals."""
+        ahead = self.with_open()
+        return ahead.refusals, ahead.controller_refusals
+
+    def with_open(self) -> "Image":
+        """The image with the effect of the open transaction so far, and what is refused of it.
 
         Kafka replays each record as it comes, whatever becomes of the transaction (QuorumController,
         MetadataBatchLoader).
         """
-        ahead = Image()
-        if self._transaction:
-            ahead.tables = self.tables.copy()
-            for held in self._transaction:
-                ahead._replay(held)
-        return ahead.refusals, ahead.controller_refusals
+        ahead = self.copy()
+        ahead.refusals, ahead.controller_refusals, ahead._transaction = [], [], None
+        for held in self._transaction or ():
+            ahead._replay(held)
+        return ahead
 
     def _begin(self, record: MetadataRecord) -> list[AppliedChange]:
         if self._transaction is not None:

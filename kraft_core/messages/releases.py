@@ -40,6 +40,9 @@ CHANGES_METADATA = frozenset({1, 3, 5, 6, 7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 
 LOWEST_SINCE_4_0 = 7
 """metadata.version 3.3-IV3: releases from 4.0 on know no lower one."""
 
+TRANSACTIONS = 13
+"""metadata.version 3.6-IV1: from here on there are metadata transactions (KIP-868)."""
+
 CONTROLLERS_REGISTER = 15
 """metadata.version 3.7-IV0: from here on controllers register (KIP-919)."""
 

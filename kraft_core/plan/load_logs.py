@@ -23,7 +23,12 @@ from kraft_core.image.change import RefusedRecord
 from kraft_core.image.image import Image
 from kraft_core.messages.releases import Release
 from kraft_core.plan.load_records import Obstacle, ReadRecord, RecordPlace, read_record
-from kraft_core.plan.load_replay import ReleaseRefusal, end_refusal, replay_refusal
+from kraft_core.plan.load_replay import (
+    ReleaseRefusal,
+    end_refusal,
+    open_transaction_refusal,
+    replay_refusal,
+)
 
 
 @dataclass(slots=True)
@@ -59,6 +64,7 @@ class _Loading:
         self._found = ReplicaLoad(replica)
         self._file = ""
         self._last: RecordPlace | None = None  # of the metadata records that were replayed
+        self._begun: RecordPlace | None = None  # where the open transaction began
 
     def run(self) -> ReplicaLoad:
         found = self._found
@@ -72,10 +78,18 @@ class _Loading:
         self._log(image)
         if image.in_transaction:
             self._refused_in_open(image)
-        elif self._last is not None and not found.gaps:
-            refusal = end_refusal(image, self._release)
-            found.obstacles += [] if refusal is None else [refusal.at(self._last)]
+        if self._last is not None and not found.gaps:
+            found.obstacles += self._refused_at_end(image.with_open(), self._last)
         return found
+
+    def _refused_at_end(self, image: Image, last: RecordPlace) -> Iterator[Obstacle]:
+        if self._begun is not None and self._begun.offset is not None:
+            refusal = open_transaction_refusal(image, self._begun.offset)
+            if refusal is not None:
+                yield refusal.at(self._begun)
+        refusal = end_refusal(image, self._release)
+        if refusal is not None:
+            yield refusal.at(last)
 
     def _checkpoint(self, checkpoint: CheckpointFile, into: list[Obstacle]) -> Image:
         self._file = self._directory.relative(checkpoint.path)
@@ -177,6 +191,7 @@ class _Loading:
             if refusal.skips:
                 return
         image.apply(record)
+        self._begun = (self._begun or place) if image.in_transaction else None
         yield from self._proven((*image.refusals, *image.controller_refusals), place)
         image.refusals.clear()
         image.controller_refusals.clear()

@@ -12,7 +12,15 @@ from typing import Any
 from kraft_core.format.record import Record
 from kraft_core.image.image import Image
 from kraft_core.image.tables import FEATURES, ZK_MIGRATION
-from kraft_core.messages.releases import KRAFT_VERSION, METADATA_VERSION, RELEASES, Levels, Release
+from kraft_core.messages.releases import (
+    KRAFT_VERSION,
+    METADATA_LEVELS,
+    METADATA_VERSION,
+    RELEASES,
+    TRANSACTIONS,
+    Levels,
+    Release,
+)
 from kraft_core.plan.load_records import Ends, Obstacle, RecordPlace
 
 _HIGHEST_PROTOCOL = 3  # SASL_SSL
@@ -72,6 +80,23 @@ def end_refusal(image: Image, release: Release) -> ReleaseRefusal | None:
         takers = tuple(each.name for each in RELEASES.values() if not each.knows_zookeeper)
         return _refused("IllegalStateException", "Unsupported ZkMigrationState ZK", takers)
     return None
+
+
+def open_transaction_refusal(image: Image, begun: int) -> ReleaseRefusal | None:
+    """Why no controller can lead with a transaction that is open at the end (ActivationRecordsGenerator).
+
+    image: with the transaction's effect. begun: its offset.
+    """
+    feature = image.tables.get(FEATURES, (METADATA_VERSION,))
+    level = 1 if feature is None else feature.level
+    if level >= TRANSACTIONS:
+        return None
+    name = METADATA_LEVELS.get(level, str(level))
+    return _refused(
+        "RuntimeException",
+        f"Detected in-progress transaction at offset {begun}, but the metadata.version {name} does not "
+        "support transactions. Cannot continue.",
+    )
 
 
 def _refused(exception: str, words: str, takers: tuple[str, ...] = ()) -> ReleaseRefusal:

@@ -103,10 +103,24 @@ def _held(log_dir: Path, broker_id: int, suffixes: Collection[str | None]) -> It
             continue
         folder = log_dir / name
         topic_id = _read(folder / "partition.metadata", read_partition_metadata)
-        checkpoint = folder / "leader-epoch-checkpoint"
-        epochs = _read(checkpoint, read_leader_epoch_checkpoint) if checkpoint.exists() else ()
-        leader_epoch = max((epoch for epoch, _ in epochs), default=-1)
+        leader_epoch = max((epoch for epoch, _ in _epochs(folder)), default=-1)
         yield HeldPartition(broker_id, topic_id, match[1], int(match[2]), leader_epoch, match[4] == "future")
+
+
+def _epochs(folder: Path) -> tuple[tuple[int, int], ...]:
+    """Leader epochs of a partition's log, with their first offsets.
+
+    A log without messages has none, or an empty file that Kafka makes before it writes any (CheckpointFile).
+    """
+    checkpoint = folder / "leader-epoch-checkpoint"
+    if not checkpoint.exists() or (checkpoint.stat().st_size == 0 and not _has_messages(folder)):
+        return ()
+    return _read(checkpoint, read_leader_epoch_checkpoint)
+
+
+def _has_messages(folder: Path) -> bool:
+    """As far as its segments were copied."""
+    return any(segment.stat().st_size for segment in folder.glob("*.log"))
 
 
 def _read(path: Path, reader: Callable[[str], Content]) -> Content:

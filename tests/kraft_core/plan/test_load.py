@@ -81,6 +81,27 @@ def test_a_record_that_a_release_refuses(
     assert [(each.kafka or "")[-len(words or "") :] for each in found.obstacles] == ([words] if words else [])
 
 
+@pytest.mark.parametrize(("level", "ends"), [(None, False), (8, True), (12, True), (13, False)])
+def test_a_transaction_that_is_open_at_the_end(
+    level: int | None, ends: bool, golden: Path, tmp_path: Path
+) -> None:
+    """Refused below 3.6-IV1 (ActivationRecordsGenerator); a controller has what the transaction has set."""
+    shutil.copytree(golden / OF_4_3, tmp_path / "copy")
+    log = MutableLog.of(sorted((tmp_path / "copy" / LOG).glob("*.log"))[-1])
+    log.append(written(23))
+    if level is not None:
+        log.append(written(12, name="metadata.version", featureLevel=level))
+    log.write()
+    (directory,) = find_controller_dirs([tmp_path / "copy"]).directories
+    found = load_of(directory, "1", RELEASES["4.4"])
+    assert not found.gaps
+    assert [each.record for each in found.obstacles] == ["BEGIN_TRANSACTION_RECORD version 0"] * ends
+    begun = found.end_offset - 2
+    for each in found.obstacles:
+        assert each.offset == begun
+        assert f"transaction at offset {begun}, but the metadata.version 3." in each.words
+
+
 def test_a_transaction_in_a_checkpoint(golden: Path, tmp_path: Path) -> None:
     source = golden / "dynamic-membership/node-1"
     found = loaded(source, tmp_path / "copy", "4.3", written(23), into="*.checkpoint")

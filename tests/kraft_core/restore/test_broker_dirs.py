@@ -161,8 +161,22 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path, file: str, content: str)
     log_dir, (topic, epoch) = _log_dir(tmp_path / "11"), _known()
     folder = _partition(log_dir, "base-0", topic, epoch)
     (folder / file).write_text(content)
+    (folder / "00000000000000000000.log").write_bytes(b"\0")
     (refusal,) = _plan(log_dir, BOTH_STOPPED).refusals
     assert f"{file} cannot be read" in refusal
+
+
+@pytest.mark.parametrize("segments", [(), ("00000000000000000000.log",)])
+def test_a_log_without_messages_has_an_empty_file_of_epochs(
+    tmp_path: Path, segments: tuple[str, ...]
+) -> None:
+    """As Kafka makes it."""
+    log_dir, (topic, _) = _log_dir(tmp_path / "11"), _known()
+    folder = _partition(log_dir, "base-0", topic)
+    for file in ("leader-epoch-checkpoint", *segments):
+        (folder / file).write_bytes(b"")
+    (held,) = broker_log_dir(log_dir, CLUSTER).held
+    assert held.leader_epoch == -1
 
 
 def test_a_partition_without_a_topic_id_is_refused(tmp_path: Path) -> None:
