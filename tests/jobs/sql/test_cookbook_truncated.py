@@ -70,3 +70,19 @@ def test_times_of_fencing_after_the_checkpoint(truncated: Any) -> None:
 @pytest.mark.parametrize("number", range(1, len(RECIPES) + 1))
 def test_every_recipe_answers(truncated: Any, number: int) -> None:
     answer(truncated, number)
+
+
+def test_brokers_whose_registration_is_older_than_the_log(truncated: Any) -> None:
+    lost = {(row["broker_id"], row["cause"], row["left_leaderless"]) for row in answer(truncated, 23)}
+    assert lost >= {(12, "no heartbeat", 6), (11, "controlled shutdown", 349)}
+    assert {(row["broker_id"], row["state"]) for row in answer(truncated, 24)} >= {
+        (11, "active"),
+        (12, "active"),
+        (12, "unregistered"),
+    }
+
+
+def test_features_that_are_older_than_the_log(truncated: Any) -> None:
+    found = {row["name"]: row for row in answer(truncated, 25)}
+    assert found["metadata.version"]["finalized"] == found["metadata.version"]["all_support"] == 30
+    assert {row["nodes"] for row in found.values()} == {4}
