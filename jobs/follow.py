@@ -188,6 +188,7 @@ def load_spool(args: argparse.Namespace, spool: Path, is_thinning: bool) -> None
     """One run over the spool. Raises Failure."""
     from jobs.captures.inputs import opened_inputs
     from jobs.captures.planning import Selection, plan
+    from jobs.maintenance.compaction import MOST_FOLLOWED, compact_written
     from jobs.maintenance.passes import forget_passes
     from jobs.maintenance.samples import thin_samples
     from transforms.lake.lives import expanded
@@ -195,7 +196,7 @@ def load_spool(args: argparse.Namespace, spool: Path, is_thinning: bool) -> None
     seen = must_be_whole(args.lake)
     with opened_inputs([str(spool)], None) as inputs:
         planned = plan(Selection((spool,)))
-        with opened_job(args, args.progress, make_lake=True, seen=seen) as job:
+        with opened_job(args, args.progress, make_lake=True, seen=seen, resident=True) as job:
             if is_thinning:
                 now = datetime.now(UTC)
                 thin_samples(job.lake, job.record, now)
@@ -203,6 +204,7 @@ def load_spool(args: argparse.Namespace, spool: Path, is_thinning: bool) -> None
             load(job, planned, inputs.fetch, derive=True)
             job.derive(sorted(job.half_done()))
             job.publish()
+            compact_written(job.lake.writer, job.progress, MOST_FOLLOWED)
             job.end(expanded(args.lake, planned.clusters), (), 0)
 
 

@@ -45,10 +45,11 @@ def opened_job(
     make_lake: bool,
     quick: bool = False,
     seen: SeenLake | None = None,
+    resident: bool = False,
 ) -> Iterator[Job]:
     """A job that holds the lease of args.lake until the block ends.
 
-    quick: as in open_session. seen: the lake as it was before, if it was one and was looked at.
+    quick, resident: as in open_session. seen: the lake as it was before, if it was one and was looked at.
     Raises Failure before Spark starts if the path is not a lake, or another run holds the lease longer than
     args.wait.
     """
@@ -74,7 +75,12 @@ def opened_job(
     await_free(args.lake, give_up, progress.say)
     with progress.stage("session"), starting_spark():
         spark = open_session(
-            args.master, say=progress.say, quick=quick, own=args.settings.spark, lake=args.lake
+            args.master,
+            say=progress.say,
+            quick=quick,
+            own=args.settings.spark,
+            lake=args.lake,
+            resident=resident,
         )
     progress.watch(tasks_of(spark))
     lake = existing_lake(spark, args.lake)

@@ -12,15 +12,18 @@ from transforms.lake.storage.table_folders import may_have_grown
 from transforms.lake.tables import RUNS, TABLES, Table
 
 # A table is compacted once more than this many of its files are smaller than that; in a store, each takes a
-# request to read it.
+# request to read it, and kraftlake follow reads them in every pass.
 SMALL_BYTES = 16 * 1024 * 1024
-MOST_SMALL_FILES, MOST_IN_STORE = 50, 12
+MOST_SMALL_FILES, MOST_IN_STORE, MOST_FOLLOWED = 50, 12, 12
 
 
-def compact_written(writer: TableWriter, progress: Progress) -> None:
-    """Compact the tables of which this run may have made the small files too many."""
-    lake = writer.lake
-    compact(writer, progress, most_files(lake), [table for table in TABLES if may_have_grown(lake, table)])
+def compact_written(writer: TableWriter, progress: Progress, most: int | None = None) -> None:
+    """Compact the tables of which this run may have made the small files too many: more than `most`.
+
+    most: None for most_files.
+    """
+    lake, most = writer.lake, most_files(writer.lake) if most is None else most
+    compact(writer, progress, most, [table for table in TABLES if may_have_grown(lake, table)])
 
 
 def compact(

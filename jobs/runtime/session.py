@@ -84,6 +84,7 @@ def open_session(
     quick: bool = False,
     own: Mapping[str, str] = _NO_SETTINGS,
     lake: Location | None = None,
+    resident: bool = False,
 ) -> SparkSession:
     """A session configured by spark-defaults.conf; local[*] unless a master is named or spark-submit set one.
 
@@ -91,12 +92,14 @@ def open_session(
 
     Parameters: `master` as Spark takes it; `say` receives a line before a long wait; `quick` is for jobs that
     read little, for which start-up time matters more than peak speed; `own` settings override the file's;
-    `lake` is read by the session, perhaps from a store.
+    `lake` is read by the session, perhaps from a store; `resident` is for a process that mostly waits, whose
+    JVM is to take little memory.
     """
     _set_utc()
     settings = _read_defaults()
-    if quick:
-        settings["spark.driver.extraJavaOptions"] = settings["spark.kraftlake.quickJavaOptions"]
+    if quick or resident:
+        kind = "resident" if resident else "quick"
+        settings["spark.driver.extraJavaOptions"] = settings[f"spark.kraftlake.{kind}JavaOptions"]
     settings |= _store_settings(lake) | dict(own)
     if is_submitted():
         return _quiet(_submitted_session(settings, master))
@@ -106,7 +109,7 @@ def open_session(
     java = java_of()
     _prepare_environment(master)
     started = SparkContext._gateway is not None  # pyright: ignore[reportPrivateUsage]
-    if quick and not started and needs_submit(master, own) is None:
+    if (quick or resident) and not started and needs_submit(master, own) is None:
         command = replace(local_command(java, settings, say), more_jars=tuple(_store_jars(settings, lake)))
         jvm = StartingJvm(command.words(*options_of(command, say)))
         SparkContext._ensure_initialized(gateway=jvm.gateway())  # pyright: ignore[reportPrivateUsage]

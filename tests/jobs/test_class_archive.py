@@ -148,6 +148,21 @@ def test_an_archive_of_another_kind_is_ignored(tmp_path: Path) -> None:
     assert done.stdout == "7\n", done.stderr
 
 
+def test_the_heap_of_a_process_that_mostly_waits_stays_small() -> None:
+    """It may grow as far as that of others, but does not take it all before it collects."""
+    asked = SESSION.replace("quick=True, own=own", "resident=True").replace("local[1]", "local[2]")
+    heap = "spark._jvm.java.lang.Runtime.getRuntime()"
+    asked += f"print({heap}.totalMemory() >> 20, {heap}.maxMemory() >> 20)"
+    done = subprocess.run(
+        [sys.executable, "-c", asked], cwd=CHECKOUT, capture_output=True, text=True, timeout=120, check=False
+    )
+    counted, heap_mb = done.stdout.splitlines()
+    assert counted == "7", done.stderr
+    taken, most = map(int, heap_mb.split())
+    assert taken < 200
+    assert most > 1900
+
+
 def test_a_full_session_leaves_nothing_to_later_ones() -> None:
     """What Spark's launcher is told would keep a short job's JVM from the archive."""
     asked = SESSION.replace("quick=True, ", "") + "import os; print(os.environ.get('SPARK_CONF_DIR'))"
