@@ -27,7 +27,7 @@ _lock = Lock()
 def readable(found: ds.FileSystemDataset, table: Location) -> ds.FileSystemDataset:
     """The same rows of a table, of files that can be filtered. Raises OSError."""
     fragments: list[ds.Fragment] = list(found.get_fragments())
-    foreign = {f.path for f in fragments if _is_foreign(f.path) and _has_views(f.physical_schema)}
+    foreign = {f.path for f in fragments if _is_foreign(f.path) and _has_views(f)}
     if not foreign:
         return found
     folder = Path(_copies().name, hashlib.sha256(str(table).encode()).hexdigest())
@@ -46,8 +46,12 @@ def _is_foreign(path: str) -> bool:
     return "-c000." in path
 
 
-def _has_views(schema: pa.Schema) -> bool:
-    return any(map(pa.types.is_string_view, _types(schema)))
+def _has_views(file: ds.Fragment) -> bool:
+    """Not of one that cannot be opened: that fails whoever needs its rows, and nobody else."""
+    try:
+        return any(map(pa.types.is_string_view, _types(file.physical_schema)))
+    except (pa.ArrowException, OSError):
+        return False
 
 
 def _types(fields: pa.Schema | pa.StructType) -> Iterator[pa.DataType]:
