@@ -67,8 +67,7 @@ HELP = {
     "kraftlake_number_of_uncaptured_voters": "Voters without a capture",
     "kraftlake_uncommitted_voter_change": "1 if the newest set is not committed (KIP-853)",
     "kraftlake_is_observer": "1 if the replica is not a voter (IsObserver, KIP-853)",
-    "kraftlake_reported_timestamp_seconds": "When the leader described the quorum to kraftlake follow, as "
-    "all that follow",
+    "kraftlake_reported_timestamp_seconds": "When the leader last described the quorum to kraftlake follow",
     "kraftlake_reported_leader": "Node id of that leader",
     "kraftlake_reported_leader_epoch": "Its epoch (current-epoch, KIP-595)",
     "kraftlake_reported_high_watermark": "Its high watermark (high-watermark, KIP-595)",
