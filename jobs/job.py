@@ -238,11 +238,11 @@ class Job:
 
     def end(self, clusters: Sequence[str], lines: Iterable[str], lost_rows: int) -> int:
         """Compact the tables, end the run, print the lines. Returns the exit code."""
-        from jobs.maintenance.compaction import compact_written
+        from jobs.maintenance.compaction import compact_written, most_files
         from jobs.runtime.spark_requests import count_spark_requests
 
         with self.known.kept(self.lake.path):
-            compact_written(self.lake.writer, self.progress)
+            compact_written(self.lake.writer, self.progress, most_files(self.lake.path))
         errors = verdict(self.lake.path, clusters, self.record.fail_on)
         count_spark_requests(self.lake.spark, self.lake.path)
         return end(self.record, lines, clusters, errors, self.lease.end, len(self._committed), lost_rows)

@@ -17,12 +17,9 @@ SMALL_BYTES = 16 * 1024 * 1024
 MOST_SMALL_FILES, MOST_IN_STORE, MOST_FOLLOWED = 50, 12, 12
 
 
-def compact_written(writer: TableWriter, progress: Progress, most: int | None = None) -> None:
-    """Compact the tables of which this run may have made the small files too many: more than `most`.
-
-    most: None for most_files.
-    """
-    lake, most = writer.lake, most_files(writer.lake) if most is None else most
+def compact_written(writer: TableWriter, progress: Progress, most: int) -> None:
+    """Compact the tables of which this run may have made the small files too many: more than `most`."""
+    lake = writer.lake
     compact(writer, progress, most, [table for table in TABLES if may_have_grown(lake, table)])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from jobs.quorum.sample import Sample
-from kraft_core.findings.describe import LIVE
+from kraft_core.findings.describe import LIVE, is_live
 from transforms.lake.delta_rs import arrow_with, rows_with
 from transforms.lake.storage.location import Location
 from transforms.lake.storage.table_folders import exists
@@ -44,7 +44,7 @@ def reported_samples(lake: Location) -> Iterator[Sample]:
     last = {row["cluster_id"]: row["observed_to_max"] for row in newest}
     by_cluster: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows_with(lake, OBSERVATIONS, COLUMNS, cluster_id=last, observed_to=set(last.values())):
-        if row["observed_to"] == last[row["cluster_id"]] and row["source"].endswith(LIVE):
+        if row["observed_to"] == last[row["cluster_id"]] and is_live(row["source"]):
             by_cluster[row["cluster_id"]].append(row)
     for cluster_id, rows in sorted(by_cluster.items()):
         yield from samples_of(cluster_id, rows)

@@ -97,8 +97,8 @@ def open_session(
     """
     _set_utc()
     settings = _read_defaults()
-    if quick or resident:
-        kind = "resident" if resident else "quick"
+    kind = "resident" if resident else "quick" if quick else None
+    if kind is not None:
         settings["spark.driver.extraJavaOptions"] = settings[f"spark.kraftlake.{kind}JavaOptions"]
     settings |= _store_settings(lake) | dict(own)
     if is_submitted():
@@ -109,7 +109,7 @@ def open_session(
     java = java_of()
     _prepare_environment(master)
     started = SparkContext._gateway is not None  # pyright: ignore[reportPrivateUsage]
-    if (quick or resident) and not started and needs_submit(master, own) is None:
+    if kind is not None and not started and needs_submit(master, own) is None:
         command = replace(local_command(java, settings, say), more_jars=tuple(_store_jars(settings, lake)))
         jvm = StartingJvm(command.words(*options_of(command, say)))
         SparkContext._ensure_initialized(gateway=jvm.gateway())  # pyright: ignore[reportPrivateUsage]

@@ -35,6 +35,11 @@ _REPLICATION_FIELDS = ("NodeId", "LogEndOffset", "Lag", "Status")
 _PRINTED = re.compile(rf"(?:ClusterId|{'|'.join(_STATUS_FIELDS)}):|NodeId\s|LogEndOffset\s", re.ASCII)
 
 
+def is_live(source: str) -> bool:
+    """Whether an output of this name was written by kraftlake follow."""
+    return source.endswith(LIVE)
+
+
 def is_output(text: str) -> bool:
     """Whether a text has anything of what the command prints of a quorum, whole or not."""
     return _PRINTED.search(text) is not None
@@ -100,7 +105,7 @@ def _bounds(
     text = f"{output.source}: leader {output.node_id} of epoch {epoch} reported {reported}"
 
     def row(source: str, at: int, *bounds: int | None) -> HighWatermarkRow:
-        kind = "live" if output.source.endswith(LIVE) else "describe"
+        kind = "live" if is_live(output.source) else "describe"
         return HighWatermarkRow(known.facts.cluster_id, kind, source, at, epoch, *bounds)
 
     if known.in_force.is_unlawful(epoch):

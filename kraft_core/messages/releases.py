@@ -246,4 +246,9 @@ def metadata_level(text: str, release: Release = LATEST) -> int | None:
 
 def is_reversible(low: int, high: int) -> bool:
     """Whether Kafka goes back from one metadata.version to a lower one (checkIfMetadataChanged)."""
-    return not any(low < level <= high for level in CHANGES_METADATA)
+    return not changes_between(low, high)
+
+
+def changes_between(low: int, high: int) -> list[int]:
+    """The levels of CHANGES_METADATA above one metadata.version, up to another."""
+    return sorted(level for level in CHANGES_METADATA if low < level <= high)

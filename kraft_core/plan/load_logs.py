@@ -77,9 +77,10 @@ class _Loading:
                 image, found.start = loaded, _id(checkpoint).end_offset
         self._log(image)
         if image.in_transaction:
+            image = image.with_open()
             self._refused_in_open(image)
         if self._last is not None and not found.gaps:
-            found.obstacles += self._refused_at_end(image.with_open(), self._last)
+            found.obstacles += self._refused_at_end(image, self._last)
         return found
 
     def _refused_at_end(self, image: Image, last: RecordPlace) -> Iterator[Obstacle]:
@@ -197,11 +198,10 @@ class _Loading:
         image.controller_refusals.clear()
 
     def _refused_in_open(self, image: Image) -> None:
-        """What is refused of a transaction that is open at the end."""
-        for some in image.refused_in_open():
-            for refused in some:
-                place = RecordPlace(self._file, None, refused.offset, refused.leader_epoch, refused.type)
-                self._found.obstacles += self._proven([refused], place)
+        """What is refused of a transaction that is open at the end, of which the image has the effect."""
+        for refused in (*image.refusals, *image.controller_refusals):
+            place = RecordPlace(self._file, None, refused.offset, refused.leader_epoch, refused.type)
+            self._found.obstacles += self._proven([refused], place)
 
     def _proven(self, refused: Sequence[RefusedRecord], place: RecordPlace) -> Iterator[Obstacle]:
         """What is refused for what lies below it: nothing is proven where some of that is missing."""

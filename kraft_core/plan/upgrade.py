@@ -13,7 +13,6 @@ from kraft_core.image.image import Image
 from kraft_core.image.tables import BROKERS, CONFIGS
 from kraft_core.messages.metadata import METADATA_RECORDS
 from kraft_core.messages.releases import (
-    CHANGES_METADATA,
     CONTROLLERS_UNREGISTER,
     ELR_VERSION,
     KRAFT_VERSION,
@@ -23,6 +22,7 @@ from kraft_core.messages.releases import (
     RECORD_LEVELS,
     RELEASES,
     Release,
+    changes_between,
     release_by,
 )
 from kraft_core.plan.actions import Lose, UpgradeKRaftVersion
@@ -196,7 +196,7 @@ def _evidence(metadata: CapturedMetadata, state: FeatureState) -> Iterator[str]:
 def _no_way_back(state: FeatureState, upgrade: FeatureUpgrade) -> Iterator[str]:
     """The levels below which the cluster may not go, and what they brought."""
     level = upgrade.updates.get(METADATA_VERSION, state.metadata_version)
-    passed = sorted(each for each in CHANGES_METADATA if level < each <= state.metadata_version)
+    passed = changes_between(level, state.metadata_version)
     if passed:
         names = ", ".join(METADATA_LEVELS[each] for each in passed)
         yield f"{names} changed the records, and the log may hold them: {_records_since(passed)}"
@@ -273,7 +273,7 @@ def _first_release(blocker: Blocker) -> str:
 
 def _risks(metadata: CapturedMetadata, state: FeatureState, upgrade: FeatureUpgrade) -> Iterator[Risk]:
     level = upgrade.updates.get(METADATA_VERSION, state.metadata_version)
-    passed = sorted(each for each in CHANGES_METADATA if state.metadata_version < each <= level)
+    passed = changes_between(state.metadata_version, level)
     if passed:
         names = ", ".join(METADATA_LEVELS[each] for each in passed)
         records = _records_since(passed)

@@ -47,6 +47,20 @@ class LiveCluster(LiveQuorum):
         file.write_text("\n".join(lines))
         return str(file)
 
+    def begin(self, *options: str, controllers: tuple[int, ...] = (1,)) -> None:
+        """Format and start voters, with options of kafka-storage, and the brokers, until these serve."""
+        nodes = (*controllers, *sorted(self.brokers))
+        addresses = {node: self.address(node) for node in nodes}
+        voters = ",".join(f"{node}@{addresses[node]}:{self.random_uuid()}" for node in controllers)
+        for node in controllers:
+            self.format(node, "--initial-controllers", voters, *options)
+        for broker in sorted(self.brokers):
+            self.format(broker)
+        for node in nodes:
+            self.start(node)
+        self.leader(*controllers)
+        self.wait_for_brokers(by=11)
+
     def broker_address(self, node: int) -> str:
         return self.address(node)
 

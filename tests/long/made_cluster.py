@@ -30,17 +30,7 @@ class MadeCluster:
     @classmethod
     def at(cls, path: Path, port: int, controllers: tuple[int, ...] = (1,)) -> MadeCluster:
         live = AuthorizedCluster(kafka_tools(), path, port, brokers=set(BROKERS))
-        for node in (*controllers, *BROKERS):
-            live.address(node)
-        voters = ",".join(f"{node}@{live.address(node)}:{live.random_uuid()}" for node in controllers)
-        for node in controllers:
-            live.format(node, "--initial-controllers", voters)
-        for broker in BROKERS:
-            live.format(broker)
-        for node in (*controllers, *BROKERS):
-            live.start(node)
-        live.leader(*controllers)
-        live.wait_for_brokers(by=11)
+        live.begin(controllers=controllers)
         return cls(live)
 
     def make(self, things: list[Thing], folder: Path) -> list[Thing]:

@@ -60,16 +60,8 @@ class DiskCluster(LiveCluster):
 def live(tmp_path: Path) -> Iterator[DiskCluster]:
     """A controller, two brokers, and topics with replicas on both."""
     cluster = DiskCluster(kafka_tools(), tmp_path / "live", 29640, brokers=set(BROKERS))
-    for node in (1, *BROKERS):
-        cluster.address(node)
-    cluster.format(1, "--initial-controllers", f"1@{cluster.address(1)}:{cluster.random_uuid()}")
-    for broker in BROKERS:
-        cluster.format(broker)
     try:
-        for node in (1, *BROKERS):
-            cluster.start(node)
-        cluster.leader(1)
-        cluster.wait_for_brokers(by=11)
+        cluster.begin()
         for topic, partitions in (("again", 2), ("gone", 1), ("shrunk", 1), ("kept", 4)):
             placed = ",".join(["11:12"] * partitions)
             cluster.tool("topics", "--create", "--topic", topic, "--replica-assignment", placed, by=11)

@@ -142,17 +142,8 @@ def drawn(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Drawn]:
     elr, least, nth = request.param
     seed = random.Random(f"{os.environ.get('KRAFTLAKE_SEED', '1')} {elr} {least} {nth}")
     live = BrokerCluster(kafka_tools(), tmp_path / "live", 29460 + 20 * nth, brokers=set(BROKERS))
-    for node in (1, *BROKERS):
-        live.address(node)
-    features = ("--feature", f"eligible.leader.replicas.version={elr}")
-    live.format(1, "--initial-controllers", f"1@{live.address(1)}:{live.random_uuid()}", *features)
-    for broker in BROKERS:
-        live.format(broker)
     try:
-        for node in (1, *BROKERS):
-            live.start(node)
-        live.leader(1)
-        live.wait_for_brokers(by=11)
+        live.begin("--feature", f"eligible.leader.replicas.version={elr}")
         if least is not None:
             words = ("--alter", "--entity-type", "brokers", "--entity-default", "--add-config")
             live.tool("configs", *words, f"min.insync.replicas={least}", by=11)

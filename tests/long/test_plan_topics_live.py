@@ -70,17 +70,8 @@ def drawn(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Drawn]:
     print(f"seed {number}")
     seed = random.Random(f"{number} {elr}")
     live = BrokerCluster(kafka_tools(), tmp_path / "live", 29760 + 20 * elr, brokers=set(BROKERS))
-    for node in (1, *BROKERS):
-        live.address(node)
-    features = ("--feature", f"eligible.leader.replicas.version={elr}")
-    live.format(1, "--initial-controllers", f"1@{live.address(1)}:{live.random_uuid()}", *features)
-    for broker in BROKERS:
-        live.format(broker)
     try:
-        for node in (1, *BROKERS):
-            live.start(node)
-        live.leader(1)
-        live.wait_for_brokers(by=11)
+        live.begin("--feature", f"eligible.leader.replicas.version={elr}")
         words = ("--alter", "--entity-type", "brokers", "--entity-default", "--add-config")
         live.tool("configs", *words, "min.insync.replicas=1", by=11)
         for name, factor in (("orders", "2"), ("a.b", "3"), ("clicks", "1")):

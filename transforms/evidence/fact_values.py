@@ -19,7 +19,7 @@ from kraft_core.evidence.facts import (
     SnapshotFacts,
     copied_between,
 )
-from kraft_core.findings.describe import LIVE
+from kraft_core.findings.describe import is_live
 from kraft_core.messages.schema import Field
 from transforms.lake.arrow_rows import milliseconds
 
@@ -58,7 +58,7 @@ def answered(observations: Iterable[Mapping[str, Any]]) -> Iterator[AnsweredWate
     """What leaders answered to kraftlake follow."""
     for row in observations:
         watermark, epoch = row["high_watermark"], row["leader_epoch"]
-        if row["source"].endswith(LIVE) and watermark is not None and epoch is not None:
+        if is_live(row["source"]) and watermark is not None and epoch is not None:
             yield AnsweredWatermark(epoch, row["node_id"], watermark, known_ms(row["observed_to"]))
 
 

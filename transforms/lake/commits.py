@@ -23,7 +23,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from transforms.lake.arrow_rows import Row, arrow_schema
 from transforms.lake.commit_actions import actions_of, appending
-from transforms.lake.delta_rs import among, dataset, holding
+from transforms.lake.delta_rs import among, dataset
 from transforms.lake.file_changes import FileChange, StoredTable
 from transforms.lake.storage.conditions import check_conditional_puts
 from transforms.lake.storage.files import FoundFile
@@ -167,14 +167,12 @@ class TableWriter:
         gives_back: this is the last commit of the lease, in `runs`.
         """
         some = list(rows)
-        where = among({n: {row[n] for row in some} for n in {by, *({"cluster_id"} & {*table.key})}})
+        by_columns = {by} | ({"cluster_id"} & set(table.key))
+        where = among({name: {row[name] for row in some} for name in by_columns})
         transactions = [Transaction(GIVEN_BACK, self.lease)] if gives_back and self.lease is not None else []
 
         def change(held: DeltaTable) -> FileChange | None:
-            stored = self._stored(table, held)
-            found = holding(stored.rows(where), where).to_table(filter=where).to_pylist()
-            wanted = {tuple(row[name] for name in table.key): row for row in (*found, *some)}
-            made = stored.replacing(where, wanted.values()) if found else stored.added(wanted.values())
+            made = self._stored(table, held).merged(where, some, table.key)
             return None if made is None else replace(made, transactions=transactions)
 
         self._change(table, change)

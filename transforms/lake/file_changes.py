@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable, Transaction
 
 from transforms.lake.arrow_rows import Row
-from transforms.lake.delta_rs import dataset
+from transforms.lake.delta_rs import dataset, holding
 from transforms.lake.storage.location import Location
 from transforms.lake.table_files import TableFile, row_groups, sorted_row_groups
 
@@ -76,10 +76,6 @@ class StoredTable:
         """Write new rows. Returns the files."""
         return self._written(row_groups(iter(self.fitted(rows).to_batches())))
 
-    def added(self, rows: Collection[Row]) -> FileChange | None:
-        """Add rows. None if there are none."""
-        return FileChange(self.written(rows)) if rows else None
-
     def replacing(
         self, where: ds.Expression, rows: pa.Table | Collection[Row] = (), files: Sequence[Row] = ()
     ) -> FileChange | None:
@@ -101,6 +97,18 @@ class StoredTable:
             return None
         added = self._written(row_groups(self._batches(new, rest, ~where)))
         return FileChange([*added, *files], removed)
+
+    def merged(self, where: ds.Expression, rows: Sequence[Row], key: Sequence[str]) -> FileChange | None:
+        """Insert rows, or put them in place of those with the same key. None if there are none.
+
+        where: a condition that every stored row with one of the keys meets.
+        """
+        found = holding(self.rows(where), where).to_table(filter=where).to_pylist()
+        by_key = {tuple(row[name] for name in key): row for row in (*found, *rows)}
+        if found:
+            return self.replacing(where, by_key.values())
+        # Which files to keep need not be asked.
+        return FileChange(self.written(by_key.values())) if by_key else None
 
     def joined(self) -> FileChange | None:
         """Join files smaller than TARGET_BYTES, the oldest first. None if there are less than two."""
