@@ -271,8 +271,10 @@ def test_a_metrics_file_on_a_full_disk(small_disk):
     assert [path.name for path in small_disk.iterdir() if "x.prom" in path.name] == []
 
 
+# Python would leave cut files of the modules that it compiles, for whoever imports them next.
 LIMITED = """
 import resource, sys
+sys.dont_write_bytecode = True
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 from jobs.cli import main
 sys.exit(main(sys.argv[1:]))
