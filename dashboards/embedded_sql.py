@@ -15,7 +15,7 @@ from deltalake import QueryBuilder
 from dashboards.definitions import FILES, chosen, needed, statements
 from transforms.lake.arrow_rows import arrow_schema
 from transforms.lake.storage.location import Location
-from transforms.lake.storage.table_folders import delta_table, exists
+from transforms.lake.storage.table_folders import exists, queried_table
 from transforms.lake.tables import REPLAYS, TABLES, Table
 
 # Spark's spelling and DataFusion's.
@@ -60,7 +60,7 @@ def query(lake: Location, view: str, sql: str, clusters: Sequence[str] = ()) -> 
         if table in missing:
             continue
         # A condition on the view itself is not passed on through its windows and joins.
-        engine.register(f"every_{table.name}", delta_table(lake, table))
+        engine.register(f"every_{table.name}", queried_table(lake, table))
         condition = among if "cluster_id" in table.names else "true"
         engine.execute(f"CREATE VIEW {table.name} AS SELECT * FROM every_{table.name} WHERE {condition}")
     for file in FILES:

@@ -107,6 +107,18 @@ def read_table(lake: Location, table: Table) -> Iterator[DeltaTable]:
         yield copy.table
 
 
+def queried_table(lake: Location, table: Table) -> DeltaTable:
+    """The newest version of a table that exists, for an engine that reads its data files by itself.
+
+    Raises DeltaError and OSError.
+    """
+    # A copy of a stored table's log has no data files beside it.
+    if isinstance(table_folder(lake, table), StoreUrl):
+        return delta_table(lake, table)
+    with read_table(lake, table) as held:
+        return held
+
+
 def _lock(folder: StoreUrl) -> RLock:
     with _opening:
         return _locks.setdefault(folder, RLock())
