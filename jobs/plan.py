@@ -33,6 +33,7 @@ from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines
 from jobs.time_travel.moment import iso
 from kraft_core.evidence.facts import STATED_SOURCES, label
+from kraft_core.messages.uuid_text import random_uuid
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
 from kraft_core.raft.voters import Endpoint
 from kraft_core.wording import count
@@ -66,10 +67,12 @@ EXAMPLES = """examples:
   kraftlake plan topic elect orders:0 orders:3 --election-type unclean --captures /backup/controllers
   kraftlake plan topic reassign orders:0=1,2,3 orders:1=2,3,1 --captures /backup/controllers
   kraftlake plan format iWP35uOsShu1pFlBJh_E7w --server-properties server.properties --standalone
+  kraftlake plan random-uuid
 
 The answer holds for the time of the captures; if they are older than a day, what was safe is SAFE AS OF that
 time. plan does not start Spark.
-exit codes: 0 safe, 1 safe as of, risky, unsafe, refused or not known; 2 wrong usage, 3 nothing readable"""
+exit codes: 0 safe, 1 safe as of, risky, unsafe, refused or not known; 2 wrong usage, 3 nothing readable;
+5 load is refused"""
 
 
 # Other questions: a module with words_of(args), evidence_of(args) and answer_of(asked, evidence), its words,
@@ -103,6 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     summaries = {name: text for name, (text, _, _) in ACTIONS.items()}
     summaries |= {name: text for name, (_, _, text) in QUESTIONS.items()}
     summaries["format"] = "format a node's log directories, as kafka-storage does"
+    summaries["random-uuid"] = "print a new cluster or directory id, as kafka-storage does"
     actions = "; ".join(f"{name}: {text}" for name, text in summaries.items())
     parser.add_argument("action", choices=tuple(summaries), metavar="ACTION", help=actions)
     taken = [f"{name}: {words}" for name, (_, words, _) in QUESTIONS.items() if words]
@@ -191,6 +195,8 @@ def run(args: argparse.Namespace) -> int:
     """Print the plan. Raises Failure."""
     if args.action == "format":
         return run_format(args)
+    if args.action == "random-uuid":
+        return _print_uuid(args)
     if args.action in QUESTIONS:
         return _run_question(args)
     action = action_of(args)
@@ -208,6 +214,14 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.FINE if is_safe else ExitCode.FOUND
 
 
+def _print_uuid(args: argparse.Namespace) -> int:
+    if args.words:
+        raise Failure("random-uuid takes no words")
+    made = random_uuid()
+    print_line(json_line({"uuid": made}) if args.format == "json" else made)
+    return ExitCode.FINE
+
+
 def _run_question(args: argparse.Namespace) -> int:
     """Print the answer to a question that is not about voters."""
     module = import_module(QUESTIONS[args.action][0])
@@ -216,7 +230,9 @@ def _run_question(args: argparse.Namespace) -> int:
 
     evidence, unread = module.evidence_of(args)
     answer = module.answer_of(asked, evidence)
-    return print_answer(answer, evidence.quorum, evidence_age(evidence.quorum, args), unread, args.format)
+    age = evidence_age(evidence.quorum, args)
+    refused = ExitCode.WILL_NOT_LOAD if args.action == "load" else ExitCode.FOUND
+    return print_answer(answer, evidence.quorum, age, unread, args.format, refused)
 
 
 def evidence_age(quorum: CapturedQuorum, args: argparse.Namespace) -> EvidenceAge:

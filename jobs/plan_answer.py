@@ -15,15 +15,20 @@ from kraft_core.plan.captured_quorum import CapturedQuorum
 
 
 def print_answer(
-    answer: Answer, quorum: CapturedQuorum, age: EvidenceAge, unread: Sequence[str], form: str
+    answer: Answer,
+    quorum: CapturedQuorum,
+    age: EvidenceAge,
+    unread: Sequence[str],
+    form: str,
+    refused: ExitCode = ExitCode.FOUND,
 ) -> int:
-    """Print it. Returns the exit code: 0 only for what is safe now."""
+    """Print it. Returns the exit code: 0 only for what is safe now; `refused` for what is refused."""
     verdict = age.verdict_now(answer.verdict)
     if form == "json":
         print_line(json_line(as_json(answer, quorum, age, unread)))
     else:
         print_lines(lines(answer, quorum, age, unread))
-    return ExitCode.FINE if verdict == "safe" else ExitCode.FOUND
+    return {"safe": ExitCode.FINE, "refused": refused}.get(verdict, ExitCode.FOUND)
 
 
 def lines(answer: Answer, quorum: CapturedQuorum, age: EvidenceAge, unread: Sequence[str]) -> Iterator[str]:

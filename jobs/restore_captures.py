@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from kraft_core.evidence.conclusions import conclude
 from kraft_core.format.capture import missing_ids
 from kraft_core.format.controller_dir import fault_lines, find_controller_dirs
 from kraft_core.format.log_dirs import LOG_DIR_NAME
-from kraft_core.messages.uuid_text import uuid_text
 from kraft_core.restore.choice import line_ends
 from kraft_core.restore.request import RestoreRequest
 from kraft_core.restore.restoration import Restoration, restoration_of
@@ -77,10 +75,3 @@ def captured(inputs: PlanInputs, args: argparse.Namespace) -> Captured:
     unread += [f"{d.path}: {missing_ids(d)} in meta.properties." for d in found.directories if missing_ids(d)]
     unread += [f"{text}." for life in lives for d in life.directories for text in fault_lines(d)]
     return Captured(chosen, [life for life in lives if life is not chosen], unread)
-
-
-def random_uuid() -> str:
-    """A directory id as Kafka makes them: none begins with a dash, which tools would take for a flag."""
-    while (text := uuid_text(secrets.token_bytes(16))).startswith("-"):
-        pass
-    return text

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jobs.metrics import lines, named, put
 from jobs.quorum.rehearsal_samples import rehearsal_samples
-from jobs.restore_captures import captured, inputs_given, planned_restoration, random_uuid
+from jobs.restore_captures import captured, inputs_given, planned_restoration
 from jobs.restore_plan import PlanInputs, as_plan
 from jobs.restore_text import summary
 from jobs.runtime.crash import exit_code_of, failure_of
@@ -23,6 +23,7 @@ from jobs.time_travel.moment import iso
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.findings.recovery import counting_sets
 from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.messages.uuid_text import random_uuid
 from kraft_core.restore.directories import TargetError, check_identity, check_written, write_restoration
 from kraft_core.restore.rehearsal import Rehearsal, rehearsal_of
 from kraft_core.restore.request import NewVoter, RestoreRequest

@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from jobs.restore_captures import captured, inputs_given, planned_restoration, random_uuid
+from jobs.restore_captures import captured, inputs_given, planned_restoration
 from jobs.restore_kafka import read_by_kafka
 from jobs.restore_plan import PlanInputs, as_plan, inputs_of
 from jobs.restore_rehearsal import rehearse
@@ -18,6 +18,7 @@ from jobs.runtime.output import json_line, print_line, print_lines
 from jobs.time_travel.moment import InvalidMomentError, parse_moment
 from kraft_core.evidence.collect import CollectedCluster
 from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.messages.uuid_text import random_uuid
 from kraft_core.restore.directories import (
     TargetError,
     check_apart,

@@ -108,7 +108,7 @@ def test_the_kubernetes_cronjob() -> None:
     assert (job["apiVersion"], job["kind"]) == ("batch/v1", "CronJob")
     assert len(job["spec"]["schedule"].split()) == 5
     spec = job["spec"]["jobTemplate"]["spec"]
-    assert spec["podFailurePolicy"]["rules"][0]["onExitCodes"]["values"] == [1, 2, 70, 78]
+    assert spec["podFailurePolicy"]["rules"][0]["onExitCodes"]["values"] == [1, 2, 5, 70, 78]
     pod = spec["template"]["spec"]
     assert pod["restartPolicy"] == "Never"  # without it Kubernetes refuses a podFailurePolicy
     containers: list[dict[str, Any]] = pod["containers"]

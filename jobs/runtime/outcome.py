@@ -14,6 +14,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     NOTHING_READABLE = 3
     LAKE_BUSY = 4
+    WILL_NOT_LOAD = 5  # of plan load alone
     INTERNAL = 70
     TRY_AGAIN = 75
     ENVIRONMENT = 78
@@ -26,6 +27,7 @@ MEANINGS = {
     ExitCode.USAGE: "wrong usage",
     ExitCode.NOTHING_READABLE: "nothing readable",
     ExitCode.LAKE_BUSY: "another run is writing the lake or has taken it over",
+    ExitCode.WILL_NOT_LOAD: "the release will not load these logs (plan load)",
     ExitCode.INTERNAL: "internal error",
     ExitCode.TRY_AGAIN: "a temporary failure (full disk, storage, lost JVM): try again",
     ExitCode.ENVIRONMENT: "wrong environment (Java, permissions)",

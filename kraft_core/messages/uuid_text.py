@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from base64 import urlsafe_b64decode
 from binascii import b2a_base64
 from functools import lru_cache
@@ -27,3 +28,14 @@ def uuid_bytes(text: str) -> bytes:
     if not _TEXT.fullmatch(text):
         raise ValueError(f"not a uuid: {text!r}")
     return urlsafe_b64decode(text[:22] + "==")
+
+
+def random_uuid() -> str:
+    """A new id of a cluster, directory or topic (Uuid.randomUuid, kafka-storage random-uuid).
+
+    None begins with a dash, which tools would take for a flag. It is a random UUID (version 4): never one of
+    the ids that Kafka reserves, whose high bytes are 0.
+    """
+    while (text := uuid_text(uuid.uuid4().bytes)).startswith("-"):
+        pass
+    return text

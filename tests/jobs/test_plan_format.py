@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
+from kraft_core.messages.uuid_text import uuid_bytes
 
 CLUSTER = "rPoTXydvQsK3Nv6AA77Cqg"
 SECRET = "SCRAM-SHA-256=[name=alice,password=alice-secret]"
@@ -90,3 +91,11 @@ def test_wrong_usage(node: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(asked(node, "--tool", "3.9")) == 2
     assert main(asked(node / "absent")) == 3
     assert "kafka-storage of 3.9 is not known" in capsys.readouterr().err
+
+
+def test_a_new_id(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "random-uuid"]) == 0
+    assert len(uuid_bytes(capsys.readouterr().out.strip())) == 16
+    assert main(["plan", "random-uuid", "--format", "json"]) == 0
+    assert len(uuid_bytes(json.loads(capsys.readouterr().out)["uuid"])) == 16
+    assert main(["plan", "random-uuid", "3"]) == 2

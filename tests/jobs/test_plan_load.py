@@ -58,7 +58,7 @@ def test_a_release_reads_what_it_wrote(load: Load) -> None:
 
 def test_a_level_above_the_release(load: Load) -> None:
     code, out = load("3.9.2")
-    assert code == 1
+    assert code == 5
     assert out.startswith(
         "REFUSED: every controller of Kafka 3.9 that replays this log terminates at FEATURE_LEVEL_RECORD "
         "version 0 "
@@ -70,7 +70,7 @@ def test_a_level_above_the_release(load: Load) -> None:
 
 def test_a_level_below_the_release(capsys: pytest.CaptureFixture[str]) -> None:
     old = "tests/golden/old-mv-3.3-IV0-fatal-on-4.3.1/at-3.9.2"
-    assert main(["plan", "load", "4.3.1", "--captures", old, *SOON]) == 1
+    assert main(["plan", "load", "4.3.1", "--captures", old, *SOON]) == 5
     out = capsys.readouterr().out
     assert (
         "featureLevel=4), but this controller only supports versions 7-30\n"
@@ -80,7 +80,7 @@ def test_a_level_below_the_release(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_level_in_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "load", "4.3.1", "--captures", "tests/golden/v4.4.0-mini", *SOON]) == 1
+    assert main(["plan", "load", "4.3.1", "--captures", "tests/golden/v4.4.0-mini", *SOON]) == 5
     out = capsys.readouterr().out
     assert out.startswith(
         "REFUSED: Kafka 4.3 fails to start on 1@U_Q1TYZXSbKi02BeFgFOEw, 2@7hihqNmVKcFQLxL8BG"
@@ -103,7 +103,7 @@ _UNREADABLE = [
 def test_a_record_that_no_node_can_read(value: bytes | None, words: str, load: Load) -> None:
     """It need not be committed: the raft layer reads the whole log, on brokers, too."""
     code, out = load("4.3.1", adds(value), [2])
-    assert code == 1
+    assert code == 5
     assert out.startswith("REFUSED: Kafka 4.3 fails to start on 2@hhGPlVHKRveBalUKpbBWVA at ")
     assert words in out.splitlines()[0]
 
@@ -156,7 +156,7 @@ def test_a_nested_struct_of_an_unknown_version(load: Load) -> None:
 def test_a_record_that_replay_refuses(load: Load) -> None:
     change = adds(written(5, 0, partitionId=0, topicId="A" * 21 + "Q"))
     code, out = load("4.3.1", change)
-    assert code == 1
+    assert code == 5
     assert out.startswith("REFUSED: every controller of Kafka 4.3 that replays this log terminates at ")
     assert "change of unknown partition" in out or "unknown topic" in out
 
@@ -204,7 +204,7 @@ def test_what_is_not_captured_is_not_known(node: int, lost: str, tmp_path: Path,
 
 
 def test_an_answer_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "load", "3.9.2", "--captures", HEALTHY, *SOON, "--format", "json"]) == 1
+    assert main(["plan", "load", "3.9.2", "--captures", HEALTHY, *SOON, "--format", "json"]) == 5
     made = json.loads(capsys.readouterr().out)
     assert made["verdict"] == "refused"
     assert made["error_message"].startswith("java.lang.RuntimeException: Tried to apply FeatureLevelRecord ")

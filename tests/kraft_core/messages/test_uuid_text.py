@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft_core.messages.uuid_text import ZERO_UUID, uuid_bytes, uuid_text
+from kraft_core.messages.uuid_text import ZERO_UUID, random_uuid, uuid_bytes, uuid_text
 
 SIXTEEN = st.binary(min_size=16, max_size=16)
 
@@ -34,3 +34,10 @@ def test_other_texts_are_refused(text):
 def test_other_sizes_are_refused(size):
     with pytest.raises(ValueError, match="16 bytes"):
         uuid_text(bytes(size))
+
+
+def test_new_ids_are_as_kafka_makes_them():
+    made = [random_uuid() for _ in range(1000)]
+    assert len(set(made)) == 1000
+    assert not any(text.startswith("-") for text in made)
+    assert {uuid.UUID(bytes=uuid_bytes(text)).version for text in made} == {4}
