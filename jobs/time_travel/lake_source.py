@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -31,6 +31,7 @@ from transforms.lake.tables import (
     EPOCHS,
     HISTORIES,
     METADATA_TRANSACTIONS,
+    RECORDS,
     VERSION,
     VOTER_SETS,
     ZK_MIGRATION_STATES,
@@ -115,6 +116,19 @@ class LakeSource:
             for row in self._versions(table, valid_at(offset) & condition, values):
                 image.tables.put(change_of(KINDS.get(table.name, table.name), row))
         return image
+
+    def records_of(self, kinds: Collection[tuple[str, int]]) -> Iterator[tuple[tuple[str, int], int]]:
+        """(type, version) and offset of the records of some types and versions on the replay path."""
+        ranges = [step for step in self._steps if isinstance(step, ReplayRange)]
+        names = ["offset", "leader_epoch", "type", "version"]
+        for row in rows_with(
+            self._lake, RECORDS, names, cluster_id=[self._id], type=sorted({type_ for type_, _ in kinds})
+        ):
+            kind, offset, epoch = (row["type"], row["version"]), row["offset"], row["leader_epoch"]
+            if kind in kinds and any(
+                r.leader_epoch == epoch and r.first_offset <= offset < r.end_offset for r in ranges
+            ):
+                yield kind, offset
 
     def step_at(self, offset: int) -> Step | None:
         """The step that holds the offset; None before a log that begins at 0. Raises OutOfReachError."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Collection, Iterable, Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -160,6 +160,12 @@ class CapturedReplica:
         for record in self._records(0, control_only=True):
             if record.value is not None:
                 yield record
+
+    def records_of(self, kinds: Collection[tuple[str, int]]) -> Iterator[tuple[tuple[str, int], int]]:
+        """(type, version) and offset of the log's records of some types and versions, in order."""
+        for record in self._records(0):
+            if record.version is not None and (record.type, record.version) in kinds:
+                yield (record.type, record.version), record.offset
 
     def checkpoint_controls(self) -> Iterator[tuple[SnapshotId, Record]]:
         """The control records of each checkpoint, oldest checkpoint first."""

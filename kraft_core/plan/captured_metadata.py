@@ -6,7 +6,8 @@ leader, so each answer is also computed from the committed part.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,19 +16,39 @@ from kraft_core.image.image import Image
 from kraft_core.image.replica import CapturedReplica, OutOfReachError
 from kraft_core.plan.captured_quorum import CapturedQuorum
 
+# A type of record, as kafka-dump-log names it, and a version.
+RecordKind = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRecords:
+    """The records of one type and version that a log holds."""
+
+    kind: RecordKind
+    count: int
+    first_offset: int
+
 
 @dataclass(frozen=True, slots=True)
 class CapturedMetadata:
     """The image at the end of the leader's log, and at the end of what is proven committed of it.
 
     image: None if it is not known at all. committed: None if nothing shows it. gap: why the image may lack
-    something that the leader knew, None if it does not.
+    something that the leader knew, None if it does not. replay: of the log; None where none can be replayed.
     """
 
     quorum: CapturedQuorum
     image: Image | None
     committed: Image | None
     gap: str | None
+    replay: Replay | None = None
+
+    def written(self, kinds: Collection[RecordKind]) -> list[WrittenRecords]:
+        """What the captured log holds of some kinds of records; a checkpoint does not show their offsets."""
+        offsets: defaultdict[RecordKind, list[int]] = defaultdict(list)
+        for kind, offset in self.replay.records_of(kinds) if self.replay is not None else ():
+            offsets[kind].append(offset)
+        return [WrittenRecords(kind, len(offsets[kind]), min(offsets[kind])) for kind in sorted(offsets)]
 
     @property
     def gaps(self) -> tuple[str, ...]:
@@ -39,12 +60,13 @@ class CapturedMetadata:
 class Replay(Protocol):
     """The metadata at an offset (inclusive), and what of it could not be read, in words.
 
-    image_at raises OutOfReachError.
+    image_at raises OutOfReachError. records_of: the records of some kinds in the log, each with its offset.
     """
 
     @property
     def notes(self) -> list[str]: ...
     def image_at(self, offset: int | None = None) -> Image: ...
+    def records_of(self, kinds: Collection[RecordKind]) -> Iterable[tuple[RecordKind, int]]: ...
 
 
 def metadata_of(quorum: CapturedQuorum, directories: Mapping[str, ControllerDir]) -> CapturedMetadata:
@@ -60,7 +82,7 @@ def read_metadata(quorum: CapturedQuorum, replay: Replay) -> CapturedMetadata:
     image = _image_at(replay, quorum.log_end - 1)
     end = proven_end(quorum)
     committed = None if end is None else _image_at(replay, end - 1)
-    return CapturedMetadata(quorum, image, committed, gap_of(image, replay.notes))
+    return CapturedMetadata(quorum, image, committed, gap_of(image, replay.notes), replay)
 
 
 def gap_of(image: Image | None, notes: Iterable[str]) -> str | None:

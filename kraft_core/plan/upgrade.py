@@ -33,7 +33,9 @@ from kraft_core.plan.risks import Risk
 from kraft_core.plan.steps import CAPTURE_MORE, PlanStep, bootstrap
 from kraft_core.plan.verdicts import Judged, judge
 from kraft_core.protocol.errors import ErrorCode
+from kraft_core.wording import count
 
+_MESSAGES = {message.api_key: message for message in METADATA_RECORDS}
 FEATURES_TOOL = "bin/kafka-features.sh"
 
 
@@ -132,7 +134,11 @@ def _answer(metadata: CapturedMetadata, upgrade: FeatureUpgrade, state: FeatureS
             question,
             "refused",
             f"Kafka refuses to {question}: INVALID_UPDATE_VERSION: {text}",
-            (*evidence, *_no_way_back(state, upgrade), *(_blocker_words(state, metadata, b) for b in found)),
+            (
+                *evidence,
+                *_no_way_back(metadata, state, upgrade),
+                *(_blocker_words(state, metadata, b) for b in found),
+            ),
             steps=tuple(_unblock(metadata, state, found)),
             error=ErrorCode.INVALID_UPDATE_VERSION,
             error_text=text,
@@ -193,13 +199,18 @@ def _evidence(metadata: CapturedMetadata, state: FeatureState) -> Iterator[str]:
     yield f"registered: brokers {_ids(state.brokers)}, controllers {_ids(state.controllers)}"
 
 
-def _no_way_back(state: FeatureState, upgrade: FeatureUpgrade) -> Iterator[str]:
-    """The levels below which the cluster may not go, and what they brought."""
+def _no_way_back(metadata: CapturedMetadata, state: FeatureState, upgrade: FeatureUpgrade) -> Iterator[str]:
+    """The levels below which the cluster may not go, what they brought, and what of it the log holds."""
     level = upgrade.updates.get(METADATA_VERSION, state.metadata_version)
     passed = changes_between(level, state.metadata_version)
     if passed:
         names = ", ".join(METADATA_LEVELS[each] for each in passed)
         yield f"{names} changed the records, and the log may hold them: {_records_since(passed)}"
+        kinds = {(_MESSAGES[api_key].type_name, version) for api_key, version in _kinds_since(passed)}
+        for each in metadata.written(kinds) if kinds else ():
+            type_, version = each.kind
+            held = f"{count(each.count, 'record')}, the first at offset {each.first_offset}"
+            yield f"the captured log holds {type_} version {version}: {held}"
 
 
 def _ids(nodes: Mapping[int, object]) -> str:
@@ -314,13 +325,13 @@ def _elr_risk(metadata: CapturedMetadata, state: FeatureState, upgrade: FeatureU
 
 def _records_since(levels: list[int]) -> str:
     """The records that these levels of metadata.version bring, in words."""
-    names = {message.api_key: message.name for message in METADATA_RECORDS}
-    found = [
-        f"{names[api_key]} version {version}"
-        for (api_key, version), level in sorted(RECORD_LEVELS.items())
-        if level in levels
-    ]
+    found = [f"{_MESSAGES[api_key].name} version {version}" for api_key, version in _kinds_since(levels)]
     return ", ".join(found) or "values that older releases refuse"
+
+
+def _kinds_since(levels: list[int]) -> list[tuple[int, int]]:
+    """(record id, version) of the records that these levels of metadata.version bring."""
+    return [kind for kind, level in sorted(RECORD_LEVELS.items()) if level in levels]
 
 
 def _steps(metadata: CapturedMetadata, state: FeatureState, upgrade: FeatureUpgrade) -> Iterator[PlanStep]:

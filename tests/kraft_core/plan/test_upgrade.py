@@ -270,3 +270,15 @@ def test_an_upgrade_that_nobody_commits_is_risky() -> None:
         "risky",
         "Kafka accepts it, but nothing commits: too few voters are in sync",
     )
+
+
+def test_the_records_that_a_downgrade_would_lose_are_shown() -> None:
+    refused = plan_upgrade(metadata("uncommitted-truncation/before"), FeatureUpgrade({METADATA_VERSION: 29}))
+    assert refused.verdict == "refused"
+    assert refused.evidence[-2:] == tuple(
+        f"the captured log holds {kind}: 1 record, the first at offset {offset}"
+        for kind, offset in (
+            ("BROKER_REGISTRATION_CHANGE_RECORD version 3", 40),
+            ("REGISTER_BROKER_RECORD version 4", 38),
+        )
+    )
