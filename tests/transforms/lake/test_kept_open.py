@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,6 +48,40 @@ def test_a_log_that_was_changed_in_place_is_read_again(folder: Path) -> None:
         opened(folder)
     log.write_bytes(text)
     assert opened(folder) is not first
+
+
+def test_a_commit_in_the_same_tick_of_the_clock_is_seen(folder: Path) -> None:
+    """A folder's time of change has the kernel's resolution, some milliseconds."""
+    first = opened(folder)
+    log, held = module._open[folder]
+    append(folder)
+    module._open[folder] = replace(log, listed=module._status(folder / "_delta_log")), held
+    assert (opened(folder).version(), first.version()) == (1, 0)
+
+
+def test_commits_below_a_checkpoint_are_not_looked_at_again(folder: Path) -> None:
+    for _ in range(4):
+        append(folder)
+    DeltaTable(folder).create_checkpoint()
+    append(folder)
+    opened(folder)
+    names = set(module._open[folder][0].files)
+    assert names == {f"{4:020}.checkpoint.parquet", f"{4:020}.json", f"{5:020}.json", "_last_checkpoint"}
+    (folder / "_delta_log" / f"{0:020}.json").unlink()  # as log retention does
+    assert opened(folder).version() == 5
+
+
+@pytest.mark.parametrize("name", [f"{4:020}.checkpoint.parquet", f"{5:020}.json"])
+def test_what_is_read_again_is_looked_at_again(folder: Path, name: str) -> None:
+    for _ in range(4):
+        append(folder)
+    DeltaTable(folder).create_checkpoint()
+    append(folder)
+    opened(folder)
+    place = folder / "_delta_log" / name
+    place.write_bytes(b"x" * place.stat().st_size)
+    with pytest.raises(DeltaError):
+        opened(folder)
 
 
 def test_a_table_is_its_users_own(folder: Path) -> None:
