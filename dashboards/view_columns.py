@@ -126,13 +126,13 @@ QUORUM: dict[str, Comments] = {
     | {
         "day": "Day of the records' timestamps (UTC): the leader's clock",
         "type": "Record type, named as by kafka-dump-log",
-        "topic_name": "The topic that the records are about; null for none, or if its name is in no capture",
+        "topic_name": "Topic that the records concern; null for none, or if its name was not captured",
         "cause": "Why such records are written: topics, leader change, ISR change, reassignment, replica "
         "state, configs, idle leader (NoOpRecords of metadata.max.idle.interval.ms), broker fenced, broker "
         "unfenced, controlled shutdown, registrations, producer ids, features, ACLs, quotas, credentials, "
         "metadata transactions, quorum, or unknown",
         "records": "How many, committed or not",
-        "size_bytes": "Their keys and values, and an even share of what else their batches hold",
+        "size_bytes": "Bytes of their keys and values, and an even share of the rest of their batches",
         "first_offset": "Offset of the first of them",
         "last_offset": "Offset of the last of them, inclusive",
     },
@@ -144,7 +144,7 @@ QUORUM: dict[str, Comments] = {
         "snapshot_bytes": "Size of these checkpoints",
         "snapshot_end_offset": "End offset of the newest of them, exclusive; null without any",
         "oldest_snapshot_at": "When the oldest of them was written, by its header",
-        "new_bytes": "Bytes of the log that the newest of them does not hold",
+        "new_bytes": "Bytes of the log that are not in the newest of them",
         "new_since": "Timestamp of the first batch of those; null if there is none",
         "new_ms": "How long before captured_at that was",
         "oldest_snapshot_ms": "How long before captured_at the oldest was written",
@@ -157,7 +157,7 @@ QUORUM: dict[str, Comments] = {
     | {
         "first_captured_at": "When its first capture was made",
         "formatted_as": "only voter, initial voter or no voter; null: the captures do not show it",
-        "initial_voters": "How many voters its first checkpoint names; null: none is captured that does",
+        "initial_voters": "Number of voters in its first checkpoint; null: that checkpoint was not captured",
     },
     "flapping_controllers": CLUSTER_ID
     | {
@@ -364,7 +364,7 @@ METADATA: dict[str, Comments] = {
     | _of(TOPICS, "topic_name topic_id")
     | {
         "offset": "Offset at which the topic was created again; at or before it unless is_exact",
-        "created_at": "offset in time",
+        "created_at": "Time of offset",
         "topic_id_before": "Id of the deleted topic of the same name",
         "deleted_offset": "Offset at which that one was deleted; at or before it unless deleted_exact",
         "deleted_at": "Time of deleted_offset",
@@ -388,7 +388,7 @@ METADATA: dict[str, Comments] = {
     "zk_migrations": _of(RECORDS, "cluster_id offset")
     | CHANGED_AT
     | {
-        "state": "NONE, PRE_MIGRATION, MIGRATION or POST_MIGRATION",
+        "state": "NONE, PRE_MIGRATION, MIGRATION, POST_MIGRATION or ZK",
         "brokers_in_zk_mode": "Brokers registered as in ZooKeeper mode at that offset",
         "finished_early": "Whether POST_MIGRATION came while there were such brokers",
         "is_restart": "Whether an earlier state of a migration came after a later one",

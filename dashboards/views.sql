@@ -186,7 +186,7 @@ ORDER BY n.name NULLS LAST, c.cluster_id;
 
 -- What grows? The bytes of the log per day, by record type, topic and cause. A record's bytes are its own key and value,
 -- and an even share of the rest of its batch; the rows of a cluster add up to its distinct batches. topic_name is null
--- for what is about no topic, or about one whose record is in no capture.
+-- for records that concern no topic, or one whose TopicRecord was not captured.
 CREATE OR REPLACE VIEW log_growth AS
 WITH caused AS (
   SELECT cluster_id, batch_base_offset, leader_epoch, batch_crc, `offset`, type, CAST(appended_at AS DATE) AS day,
@@ -246,7 +246,7 @@ GROUP BY c.cluster_id, c.day, c.type, COALESCE(n.topic_name, c.named_topic), c.c
 
 -- Are snapshots taken and old ones deleted? One row per replica, by its newest capture. By Kafka's defaults a replica
 -- takes a snapshot after 20 MiB or an hour of new records, and deletes older ones after 7 days or beyond 100 MiB; the
--- node's own settings are in no capture, so that nothing here proves a fault.
+-- node's own settings are not captured, so that nothing here proves a fault.
 CREATE OR REPLACE VIEW log_space AS
 WITH newest AS (
   SELECT * FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY cluster_id, node_id, directory_id

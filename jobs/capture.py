@@ -23,7 +23,7 @@ EXAMPLES = """examples:
 
 The controller keeps running, and nothing is written to its directory. Each copy is a folder
 TO/CLUSTER/node-N/TIME with a capture.json, reported as one JSON line; kraftlake run --captures TO reads it.
-With --broker-dirs, copies in TO/CLUSTER/broker-N/TIME say which partitions a broker holds, without messages:
+With --broker-dirs, copies in TO/CLUSTER/broker-N/TIME show which partitions a broker holds, without messages:
 for plan start-broker and restore, and for kraftlake run, which finds replicas that the metadata does not
 assign. Copy all brokers first, and the controllers at least 10 s after the last broker: without captures of
 the controllers that are so much newer, a run leaves the partitions undecided.
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--broker-dirs",
         action="store_true",
-        help="the paths are log directories of brokers: copy whose they are and which partitions they hold",
+        help="the paths are log directories of brokers: copy their ids and the list of their partitions, without messages",
     )
     parser.add_argument("--to", type=local_path, required=True, metavar="PATH", help="folder for the copies")
     parser.add_argument(

@@ -30,7 +30,7 @@ Only the leader of a running quorum answers: give all controllers, or a broker, 
 The user needs Describe on resource Cluster.
 From captures or a lake, it prints what kafka-topics --describe, kafka-cluster cluster-id and list-endpoints,
 kafka-features describe, and kafka-metadata-quorum describe would have printed at the moment (default: end).
-What is in no log is not known, and reported on stderr.
+What the log does not contain is not known, and is reported on stderr.
 exit codes: 0 success, 1 not known, or part of the log could not be read; 2 wrong usage, 3 nothing readable,
 75 no leader answered, 78 the user, its permissions or a certificate were refused"""
 

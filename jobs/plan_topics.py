@@ -81,7 +81,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--controller-config",
         type=local_path,
         metavar="FILE",
-        help="properties file of the controllers, for defaults and policies, which are in no log",
+        help="properties file of the controllers, for defaults and policies, which are not in the log",
     )
 
 

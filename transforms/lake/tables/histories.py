@@ -204,7 +204,7 @@ CLIENT_QUOTAS = history(
 
 SCRAM_USERS = history(
     "scram_users",
-    "A version of a user's SCRAM credential; its secrets are nowhere in the lake",
+    "A version of a user's SCRAM credential; the lake does not contain its secrets",
     ("mechanism", "name"),
     required("mechanism", "STRING", "SCRAM-SHA-256 or SCRAM-SHA-512"),
     required("name", "STRING", "Name of the user"),
@@ -213,7 +213,7 @@ SCRAM_USERS = history(
 
 DELEGATION_TOKENS = history(
     "delegation_tokens",
-    "A version of a delegation token; its id is nowhere in the lake",
+    "A version of a delegation token; the lake does not contain its id",
     ("token_digest",),
     required("token_digest", "STRING", "Digest that identifies the token"),
     Column("owner", "STRING", "Owner of the token"),
@@ -245,7 +245,7 @@ ZK_MIGRATION_STATES = history(
     "zk_migration_states",
     "A state of the migration from ZooKeeper",
     (),
-    Column("zk_migration_state", "STRING", "MIGRATION, PRE_MIGRATION, POST_MIGRATION or ZK"),
+    Column("zk_migration_state", "STRING", "NONE, PRE_MIGRATION, MIGRATION, POST_MIGRATION or ZK"),
 )
 
 HISTORIES: tuple[Table, ...] = (

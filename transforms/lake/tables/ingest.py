@@ -230,7 +230,7 @@ BATCHES = Table(
             "appended_at", "TIMESTAMP", f"Largest timestamp of its records: the leader's clock, {WITHIN}"
         ),
         required("is_control", "BOOLEAN", "Whether its records are control records"),
-        required("record_count", "INT", "Number of records in the header"),
+        required("record_count", "INT", "Number of records, as the header states it"),
         required("attributes", "SMALLINT", "Attributes of the header"),
         *LOADED,
     ),
