@@ -340,7 +340,7 @@ METADATA: dict[str, Comments] = {
     | {
         "feature": "metadata.version, kraft.version, ...",
         "blocked_level": "Highest level that a registered node of the cluster supports",
-        "finalized_level": "Level in force; null: none, which means level 0",
+        "finalized_level": "Finalized level; null: none, which means level 0",
         "kind": "broker or controller",
         "node_id": "Id of the node that does not support blocked_level",
         "fenced": "Whether the broker is fenced, and may be gone; null for controllers",

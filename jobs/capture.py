@@ -25,8 +25,8 @@ The controller keeps running, and nothing is written to its directory. Each copy
 TO/CLUSTER/node-N/TIME with a capture.json, reported as one JSON line; kraftlake run --captures TO reads it.
 With --broker-dirs, copies in TO/CLUSTER/broker-N/TIME show which partitions a broker holds, without messages:
 for plan start-broker and restore, and for kraftlake run, which finds replicas that the metadata does not
-assign. Copy all brokers first, and the controllers at least 10 s after the last broker: without captures of
-the controllers that are so much newer, a run leaves the partitions undecided.
+assign. Copy all brokers first, and the controllers at least 10 s after the last broker: without such newer
+captures of the controllers, the state of the partitions is undecided.
 exit codes: 0 all were copied, 1 some were not, 2 wrong usage, 3 none were copied, 75 the target is full"""
 
 
@@ -42,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--broker-dirs",
         action="store_true",
-        help="the paths are log directories of brokers: copy their ids and the list of their partitions, without messages",
+        help="the paths are log directories of brokers: copy their ids and the list of their partitions, "
+        "without messages",
     )
     parser.add_argument("--to", type=local_path, required=True, metavar="PATH", help="folder for the copies")
     parser.add_argument(

@@ -63,7 +63,7 @@ VERBS = {
     "maintain": ("jobs.maintain", "compact small files, expire old captures, free space"),
     "check": ("jobs.check", "check a lake for lost data, and print the commands that bring it back"),
     "forget": ("jobs.forget", "delete everything about a cluster from the lake"),
-    "config": ("jobs.config", "print the settings in force"),
+    "config": ("jobs.config", "print the settings in effect"),
     "dump": ("jobs.dump", "print the records of segments and checkpoints as JSON lines"),
     "doctor": ("jobs.doctor", "check Java, jars, disk, memory and the lake, and print what to fix"),
     "completion": ("jobs.completion", "print a shell script that completes verbs and options"),

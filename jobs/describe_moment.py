@@ -34,7 +34,7 @@ def _topics(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:
         warn_line(
             f"note: configs of single brokers are not shown ({names}): choose the queried one with --node"
         )
-    warn_line("note: configs in the brokers' files, which kafka-topics also shows, are in no log")
+    warn_line("note: configs in the brokers' files, which kafka-topics also shows, are not in the log")
     return describe_topics(at.image, args.node)
 
 
@@ -70,8 +70,8 @@ def _quorum(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:
     if found is None:
         raise Failure("not known: who could vote then", ExitCode.FOUND)
     if found.voters is None:
-        warn_line("note: addresses of a static quorum's voters are in their files, and in no log")
-    warn_line(f"note: what is {NOT_KNOWN} was known only to the leader, and is in no log")
+        warn_line("note: addresses of a static quorum's voters are in their files, not in the log")
+    warn_line(f"note: what is {NOT_KNOWN} was known only to the leader, and is not in the log")
     quorum = QuorumAt(_cluster_id(at), epoch.leader_id or -1, epoch.leader_epoch, found.voters, found.ids)
     return describe_replication(quorum) if args.replication else describe_status(quorum)
 

@@ -89,7 +89,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep-days",
         type=float,
         metavar="DAYS",
-        help="remove from the spool what is older than this and in the lake (default: keep all)",
+        help="remove from the spool copies that are older than this and whole in the lake (default: keep "
+        "all)",
     )
     parser.add_argument(
         "--report", type=page_file, metavar="FILE", help="also write the HTML page to this file"

@@ -25,9 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep-days",
         type=float,
         metavar="DAYS",
-        help="expire captures, expectation results and samples of follow that are older, but the newest of "
-        "each replica, expectation and cluster (default: keep all; of samples of more than a day ago one an "
-        "hour stays in any case)",
+        help="expire captures, expectation results and samples of follow that are older, except the newest "
+        "of each replica, expectation and cluster (default: keep all; of samples of more than a day ago, one "
+        "per hour is kept in any case)",
     )
     arguments.add_now(parser)
 

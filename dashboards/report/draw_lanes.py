@@ -153,7 +153,7 @@ def _draw_doubt(doubt: Doubt, node: str, scale: TimeScale, y: float) -> Markup:
     done = "in the first voter set" if doubt.kind == "bootstrapped" else doubt.kind
     words = (
         f"{node} {done} at offset {doubt.offset} in epoch {doubt.leader_epoch}: "
-        f"{_status_words(doubt.status, doubt.truncated_by_epoch)}; in effect on the replicas that held it, "
+        f"{_status_words(doubt.status, doubt.truncated_by_epoch)}; in force on the replicas that held it, "
         f"from {utc(doubt.start)} to {utc(doubt.end)}"
     )
     band = span(scale, doubt.start, doubt.end, y + BAND_Y, BAND, rx=3)

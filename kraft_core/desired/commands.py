@@ -100,7 +100,7 @@ class Commands:
         for acl, operations in grouped(state):
             yield from self._acls(acl, operations)
         for (name, mechanism), iterations in state.users.items():
-            self.left_out.append(f"{mechanism} credential of {name}: its password is in no log")
+            self.left_out.append(f"{mechanism} credential of {name}: the log does not contain its password")
             yield from self._or_left_out(name, lambda n=name, m=mechanism, i=iterations: [_user(n, m, i)])
 
     def _or_left_out(self, subject: str, make: Callable[[], Sequence[str]]) -> Sequence[str]:

@@ -45,7 +45,7 @@ def left_out(image: Image) -> Iterator[str]:
     """What administrators decided and the state does not hold, in words."""
     tokens = image.tables.count(tables.DELEGATION_TOKENS)
     if tokens:
-        yield f"{count(tokens, 'delegation token')}: their secrets are in no log"
+        yield f"{count(tokens, 'delegation token')}: the log does not contain their secrets"
 
 
 def _topics(image: Image) -> Iterator[TopicState]:

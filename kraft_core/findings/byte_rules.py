@@ -76,7 +76,7 @@ def _unreadable(
     elif not size:
         what = f"{file} of {who} could not be read ({reasons}): its content is not known"
     elif severity == "warning":
-        what = f"The last batch of {file} of {who} is torn, as in a copy of a running node"
+        what = f"The last batch of {file} of {who} is incomplete, as in a copy of a running node"
     return Breach(
         READABLE,
         severity,

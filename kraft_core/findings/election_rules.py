@@ -125,8 +125,8 @@ def believed_commits_agree(view: ClusterView) -> Iterator[Breach]:
             f"{_ids(leader.believed.voters)}, {acknowledged}; by its log's set "
             f"{_ids(leader.in_force.voters)} none of it was ever committed: the history of epoch {winner} "
             f"won.",
-            f"emulation: what that leader considered committed, no breach by the log. {verdict.evidence}. "
-            f"{_followed(view, leader, winner)}",
+            "emulation: what that leader considered committed; its log violates no rule. "
+            f"{verdict.evidence}. {_followed(view, leader, winner)}",
             first_offset=start,
             end_offset=leader.end_offset,
             leader_epochs=(epoch,),

@@ -190,9 +190,9 @@ def _sentences(
     if words is not None:
         yield f"So it was {words}."
     elif trouble is None:
-        yield "It had a leader and all replicas in sync, and the log shows no earlier trouble."
+        yield "It had a leader and all replicas in sync, and the log shows no earlier problem."
     else:
-        yield "It had a leader and all replicas in sync. The last trouble before that:"
+        yield "It had a leader and all replicas in sync. The last problem before that:"
     if trouble is None:
         return
     for event in trouble.versions:

@@ -109,7 +109,7 @@ def read_leader_epoch_checkpoint(text: str) -> tuple[tuple[int, int], ...]:
     for nth, entry in enumerate(entries, 1):
         if len(entry.split()) != 2:
             raise InvalidSideFileError(
-                f"entry {nth} of {count} is {entry!r}, not an epoch and an offset: the file is torn"
+                f"entry {nth} of {count} is {entry!r}, not an epoch and an offset: the file is incomplete"
             )
     if len(entries) != count:
         stated = "1 entry" if count == 1 else f"{count} entries"
@@ -131,7 +131,7 @@ def _entry_count(lines: list[str]) -> int:
     if version.strip() != "0":
         raise InvalidSideFileError(f"its version is {version!r}, not 0")
     if not any(line.strip() for line in others):
-        raise InvalidSideFileError("it ends before the number of entries: the file is torn")
+        raise InvalidSideFileError("it ends before the number of entries: the file is incomplete")
     count = others[0]
     if not count.strip().isascii() or not count.strip().isdigit():
         raise InvalidSideFileError(f"the number of entries is {count!r}")

@@ -176,7 +176,7 @@ def _not_registered(change: BrokerChange, seen: tuple[str, ...], impact: BrokerI
     """Kafka refuses to unregister it; that it restarts, no log can say anything about."""
     broker_id = change.broker_id
     if not change.is_removal:
-        words = f"broker {broker_id} is not registered, and no log shows it"
+        words = f"broker {broker_id} is not registered in the log, which shows nothing of it"
         return Answer(change.words, "not_known", words, seen, (words,), partitions=impact.partitions)
     text = f"Broker ID {broker_id} is not currently registered"
     return Answer(
@@ -207,7 +207,7 @@ def _missing(impact: BrokerImpact, judged: Judged) -> Iterator[str]:
         words = partition_words(_partitions(impact.not_known))
         yield (
             f"min.insync.replicas of {words}: neither the topic nor the cluster has it as a dynamic "
-            f"config, and the brokers' files are in no log"
+            f"config, and the brokers' files are not in the log"
         )
 
 

@@ -85,7 +85,7 @@ class CapturedQuorum:
             return "no captured log contains its LEADER_CHANGE, and no quorum-state of it was captured"
         if any(leader_id is not None and leader_id >= 0 for leader_id in leader_ids):
             return "the captures contradict each other about who leads it"
-        return "an election was under way when they were captured, or no captured node knew who had won it"
+        return "an election was in progress when they were captured, or no captured node knew who had won it"
 
     @property
     def leader_gap(self) -> str | None:

@@ -74,7 +74,7 @@ def plan_format(node: NodeToFormat, request: FormatRequest, release: Release) ->
     risks = tuple(_risks(node, config, formatted))
     if config.unjudged:
         names = first_named(config.unjudged, _MOST_NAMED)
-        verdict, reason = "not_known", f"whether Kafka takes the values of {names} is not declared here"
+        verdict, reason = "not_known", f"Kraftlake does not know whether Kafka accepts the values of {names}"
     elif risks:
         verdict, reason = "risky", risks[0].sentence
     else:
@@ -83,7 +83,7 @@ def plan_format(node: NodeToFormat, request: FormatRequest, release: Release) ->
         question,
         verdict,
         reason,
-        missing=tuple(f"what Kafka says of {name}" for name in config.unjudged),
+        missing=tuple(f"whether Kafka accepts the value of {name}" for name in config.unjudged),
         risks=risks,
         steps=tuple(_steps(node, request, formatted)),
     )
@@ -148,7 +148,7 @@ def _risks(node: NodeToFormat, config: NodeConfig, formatted: Formatted) -> Iter
     for path in formatted.ignored:
         yield Risk(
             "unreadable_directory",
-            f"{path}/{META_PROPERTIES} cannot be read: kafka-storage passes over the directory",
+            f"{path}/{META_PROPERTIES} cannot be read: kafka-storage skips the directory",
         )
     if formatted.voters is not None and config.is_controller:
         yield from _voter_risks(config, formatted.voters)

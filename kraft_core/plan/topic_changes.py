@@ -111,5 +111,5 @@ def min_isr_not_known(controller: ActiveController, changes: Sequence[PartitionA
     if unknown:
         yield (
             f"min.insync.replicas of {partition_words(unknown)}: neither the topic nor the cluster has it as "
-            "a dynamic config, and no log shows the brokers' files"
+            "a dynamic config, and the brokers' files are not in the log"
         )

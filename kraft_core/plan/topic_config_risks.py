@@ -53,7 +53,7 @@ def _of_min_isr(
         yield Risk("elr_cleared", words)
         stuck = [each for each in cleared if each.leader == NO_LEADER and not each.isr]
         if stuck:
-            words = f"only an unclean election gives a leader then to {partition_words(stuck)}"
+            words = f"then only an unclean election can elect a leader of {partition_words(stuck)}"
             yield Risk("partitions_offline", words)
 
 

@@ -58,7 +58,7 @@ class CreateTopics:
         created = {each.name for each in results if not each.is_refused}
         drawn = any(topic.name in created and not topic.assignments for topic in self.topics)
         if drawn and not self.has_seed:
-            yield "Kafka draws the placement: --seed N shows one that it may choose"
+            yield "Kafka places replicas at random: --seed N shows a possible placement"
         for topic, result in ((t, r) for t in self.topics for r in results if r.name == t.name):
             if topic.assignments or self.has_seed:
                 yield from placement_words(result, MOST_SHOWN)

@@ -71,7 +71,7 @@ class AddPartitions:
                 yield f"{each.name} has {count(len(controller.partitions(topic_id)), 'partition')}"
         accepted = [each for each in results if not each.is_refused]
         if not self.has_seed and any(self._is_drawn(each.name) for each in accepted):
-            yield "Kafka draws the placement: --seed N shows one that it may choose"
+            yield "Kafka places replicas at random: --seed N shows a possible placement"
         for each in accepted:
             if self.has_seed or not self._is_drawn(each.name):
                 yield from placement_words(each, MOST_SHOWN)

@@ -159,7 +159,7 @@ def _unseen(
     if not controller.metadata_version:
         yield "the log does not show metadata.version"
     if release_of_leader(controller.image, leader_id) is None:
-        yield f"leader {leader_id} runs a release whose answers about topics are not known here"
+        yield f"leader {leader_id} runs a release whose answers about topics Kraftlake does not know"
     too_many = asked.change.is_placed and len(controller.stopping) > _MOST_STOPPING
     if too_many or any(each.ruling != outcomes[0].ruling for each in outcomes):
         names = ", ".join(map(str, sorted(controller.stopping)))
@@ -250,15 +250,15 @@ def _in_files(assumed: Iterable[str]) -> Iterator[str]:
     names = ", ".join(dict.fromkeys(assumed))
     if names:
         yield (
-            f"{names}: of the controllers' files, which no log shows (Kafka's defaults are taken; give "
-            "--controller-config FILE; what a policy class decides stays unknown)"
+            f"{names}: the controllers' files are not in the log (Kafka's defaults are assumed; give "
+            "--controller-config FILE; what a policy class decides remains unknown)"
         )
 
 
 def _throttled(controller: ActiveController, change: TopicChange) -> Iterator[str]:
     quotas = [quota for _, quota in controller.image.tables.items(CLIENT_QUOTAS) if quota.key == QUOTA]
     if quotas and change.is_limited:
-        yield f"{QUOTA} is limited for some users: whether it leaves room is in no log"
+        yield f"{QUOTA} is limited for some users: the log does not show how much of it is used"
 
 
 def _gives_up(results: Sequence[TopicResult]) -> Iterator[Risk]:

@@ -66,7 +66,7 @@ class ReassignPartitions:
         yield from change_words(changes)
         copies = sum(len(each.after.adding_replicas) for each in changes)
         if copies:
-            yield f"{copies} replicas are copied before the others go"
+            yield f"{copies} replicas are copied before the others are removed"
 
     def steps(self, controller: ActiveController, servers: str) -> Iterator[PlanStep]:
         tool = f"{REASSIGN_TOOL} {servers} --reassignment-json-file {_FILE}"
@@ -127,5 +127,5 @@ def _replaced(moves: Sequence[PartitionMove], changes: Sequence[PartitionAfter])
         and (each.before.adding_replicas or each.before.removing_replicas)
     ]
     if replaced:
-        words = f"a reassignment under way is replaced: {partition_words(replaced)}"
+        words = f"a reassignment in progress is replaced: {partition_words(replaced)}"
         yield Risk("reassignment_replaced", words)

@@ -22,8 +22,8 @@ def colliding_names(names: Sequence[str]) -> Iterator[Risk]:
             twins = ", ".join(each for each in names if unified(each) == unified(name))
             yield Risk(
                 "colliding_names",
-                f"{twins} share the names of their metrics: in one request Kafka accepts them, after each "
-                "other it refuses all but the first",
+                f"{twins} share the names of their metrics: Kafka accepts them in one request, but in "
+                "separate requests only the first",
             )
             times[unified(name)] = 0
 
@@ -32,7 +32,7 @@ def keys_move(controller: ActiveController, name: str) -> Iterator[Risk]:
     """Where keys matter: more partitions put a key elsewhere."""
     policy = controller.topic_configs(name).get("cleanup.policy", "")
     if "compact" in policy or is_internal(name):
-        yield Risk("keys_move", f"{name} is compacted by key, and keys go to other partitions then")
+        yield Risk("keys_move", f"{name} is compacted by key, and keys will map to other partitions")
 
 
 def in_sync_at_first(controller: ActiveController, result: TopicResult, *, is_placed: bool) -> Iterator[Risk]:
@@ -63,13 +63,13 @@ def not_in_sync_at_first(
     replicas, in_sync = _fewest(controller, result, is_placed=is_placed)
     if in_sync < 1:
         yield (
-            f"Kafka draws the placement, and refuses one of {result.name} in which all replicas of a "
-            "partition are shutting down"
+            f"Kafka places replicas at random, and refuses a placement of {result.name} in which all "
+            "replicas of a partition are shutting down"
         )
     elif in_sync < replicas and _min_isr(controller, result, is_placed=is_placed) is None:
         yield (
             f"min.insync.replicas of {result.name}: neither the topic nor the cluster has it as a dynamic "
-            "config, and no log shows the brokers' files"
+            "config, and the brokers' files are not in the log"
         )
 
 

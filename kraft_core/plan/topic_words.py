@@ -70,8 +70,8 @@ def cluster_words(controller: ActiveController, log_end: int) -> Iterator[str]:
         yield f"no new replica goes to brokers whose directories are all cordoned: {_joined(cordoned)}"
     yield (
         f"metadata.version {controller.metadata_version}, eligible leader replicas (KIP-966) "
-        f"{'on' if controller.elr_enabled else 'off'}, as of offset {log_end}; the user is taken to be "
-        "allowed"
+        f"{'on' if controller.elr_enabled else 'off'}, as of offset {log_end}; the user is assumed to "
+        "be authorized"
     )
 
 

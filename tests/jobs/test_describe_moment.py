@@ -57,7 +57,7 @@ def test_what_kafka_metadata_quorum_printed(scenario: str, capsys: pytest.Captur
 def test_the_replicas_of_a_quorum(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, said = asked(capsys, "quorum", "--replication", "--at", "2400", "--captures", NODE)
     assert out.splitlines()[1].split("\t")[0::6] == ["2     ", "Leader  "]
-    assert "what is not known was known only to the leader, and is in no log" in said
+    assert "what is not known was known only to the leader, and is not in the log" in said
 
 
 def test_features_are_of_the_node_that_is_named(capsys: pytest.CaptureFixture[str]) -> None:

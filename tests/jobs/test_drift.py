@@ -54,7 +54,7 @@ def test_a_moment_is_as_its_export_desires_and_another_is_not(
     assert code == 0
     assert said.splitlines() == [
         "not exported: the passwords of 3 SCRAM credentials: the log contains none",
-        "not exported: 1 delegation token: their secrets are in no log",
+        "not exported: 1 delegation token: the log does not contain their secrets",
     ]
     file = tmp_path / "desired.yaml"
     file.write_text(text)

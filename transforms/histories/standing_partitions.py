@@ -86,7 +86,9 @@ def said(rows: pa.Table, seq: Any) -> pa.Table:
         structs = rows[name].combine_chunks()
         whole = pc.is_valid(structs).equals(of_type)
         if not whole or any(pc.struct_field(structs, f).null_count != structs.null_count for f in needed):
-            raise ValueError(f"a record lacks what a {name} has, or has a {name} that is of another type")
+            raise ValueError(
+                f"a record of type {name} lacks fields, or a record of another type has a {name}"
+            )
     return placed(said_by(rows), seq)
 
 

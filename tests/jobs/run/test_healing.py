@@ -69,7 +69,7 @@ def test_every_fault_of_a_copy_heals(
     harm(night(golden, nights, 0))
     assert run(lake, nights) == ExitCode.FOUND
     faults = findings(lake, "open")
-    (torn,) = (sentence for sentence in faults if " is torn, " in sentence)
+    (torn,) = (sentence for sentence in faults if " is incomplete, " in sentence)
     (corrupt,) = (sentence for sentence in faults if "bad_crc" in sentence)
     (invalid,) = (sentence for sentence in faults if "capture.json" in sentence)
     assert " 1@" in torn

@@ -148,4 +148,4 @@ def test_tokens_are_left_out() -> None:
         "expirationTimestamp": 2,
     }
     image = replay(rows([("DELEGATION_TOKEN_RECORD", token)]))
-    assert list(left_out(image)) == ["1 delegation token: their secrets are in no log"]
+    assert list(left_out(image)) == ["1 delegation token: the log does not contain their secrets"]

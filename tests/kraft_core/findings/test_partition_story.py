@@ -67,7 +67,7 @@ def test_why_an_isr_was_small_until_its_replica_caught_up() -> None:
 def test_a_whole_partition_names_its_last_trouble() -> None:
     story = told("t-rf2", 1, 1600)
     assert (story.trouble, story.first_offset, story.end_offset) == (None, 1420, 1507)
-    assert story.words[1] == "It had a leader and all replicas in sync. The last trouble before that:"
+    assert story.words[1] == "It had a leader and all replicas in sync. The last problem before that:"
     story = told("t-rf2", 1, 1400)
     assert (story.trouble, story.first_offset, story.lines) == (None, None, ())
 

@@ -133,7 +133,7 @@ def test_an_election_is_under_way_only_where_a_quorum_state_says_so() -> None:
     nobody = replace(facts, captures=silent, control_records=tuple(known))
     two = tuple(replace(c, quorum_state_leader_id=nth) for nth, c in enumerate(electing, start=1))
     cases = [
-        (replace(facts, captures=electing), "leader of epoch 2 is known: an election was under way"),
+        (replace(facts, captures=electing), "leader of epoch 2 is known: an election was in progress"),
         (
             replace(facts, captures=two),
             "leader of epoch 2 is known: the captures contradict each other about who leads it",

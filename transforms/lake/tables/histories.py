@@ -229,7 +229,7 @@ FEATURES = history(
     "A version of a finalized feature level",
     ("name",),
     required("name", "STRING", "metadata.version, group.version, ..."),
-    Column("level", "SMALLINT", "Level in force"),
+    Column("level", "SMALLINT", "Finalized level"),
 )
 
 PRODUCER_IDS = history(

@@ -102,9 +102,9 @@ BROKER_PARTITIONS = Table(
             "STRING",
             "By the metadata of that time. assigned: the replica is here; other_directory: in another "
             "directory of the broker; unregistered_directory, unregistered_broker: the broker is a replica, "
-            "but had not registered the directory, or was not registered; stray_replica: it is not a replica; "
-            "other_topic_id: the topic has another id; unknown_topic: there is no such topic; marked_stray: "
-            "renamed to -stray by Kafka; undecided",
+            "but had not registered the directory, or was not registered; stray_replica: the broker is not a "
+            "replica; other_topic_id: the topic has another id; unknown_topic: there is no such topic; "
+            "marked_stray: renamed to -stray by Kafka; undecided",
         ),
         Column("reason", "STRING", "Why it is undecided; else null"),
         Column("offset", "BIGINT", "Last offset of the metadata that it was compared with; null: none"),
@@ -132,7 +132,8 @@ REHEARSALS = Table(
         Column(
             "failure",
             "STRING",
-            "Why the captures could not be read, or why the plan could not be written or read back; else null",
+            "Why the captures could not be read, or why the plan could not be written or read back; else "
+            "null",
         ),
         Column("losses", "ARRAY<STRING>", "Names of the losses that would have to be accepted, ascending"),
         Column(
