@@ -13,7 +13,7 @@ EXAMPLES = """examples:
   kraftlake completion fish > ~/.config/fish/completions/kraftlake.fish
   source <(kraftlake completion bash)
 
-The script is for this version: write it again after an upgrade."""
+The script is for this version: regenerate it after an upgrade."""
 SHELLS = ("bash", "zsh", "fish")
 # Metavars of arguments that are files or folders.
 PATHS = ("FILE", "PATH")

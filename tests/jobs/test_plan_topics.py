@@ -57,9 +57,7 @@ def test_a_batch_with_records(capsys: pytest.CaptureFixture[str], tmp_path: Path
 def test_what_no_log_shows_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "topic", "create", "orders", "--replication-factor", "1", *LOADED]) == 1
     out = capsys.readouterr().out
-    assert out.startswith(
-        "NOT KNOWN: num.partitions, create.topic.policy.class.name: of the controllers' files"
-    )
+    assert out.startswith("NOT KNOWN: num.partitions, create.topic.policy.class.name: the controllers' files")
     assert "--create --topic orders --replication-factor 1\n" in out
 
 

@@ -140,7 +140,11 @@ def test_a_deletion_is_for_good() -> None:
     off = TopicQuestion(DeleteTopics(("orders",)), {"delete.topic.enable": "false"})
     assert plan_topics(loaded(), off).error is ErrorCode.TOPIC_DELETION_DISABLED
     unknown = TopicQuestion(DeleteTopics(("orders",)), None)
-    assert plan_topics(loaded(), unknown).missing[0].startswith("delete.topic.enable: of the controllers'")
+    assert (
+        plan_topics(loaded(), unknown)
+        .missing[0]
+        .startswith("delete.topic.enable: the controllers' files are not in the log")
+    )
 
 
 def test_a_name_with_periods_is_a_regular_expression_for_kafkas_tool() -> None:

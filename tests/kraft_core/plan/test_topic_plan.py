@@ -103,7 +103,7 @@ def test_what_the_files_say_must_be_given() -> None:
     made = create(cluster(), file=None)
     assert made.verdict == "not_known"
     assert made.missing[0].startswith(
-        "alter.config.policy.class.name, create.topic.policy.class.name: of the "
+        "alter.config.policy.class.name, create.topic.policy.class.name: the controllers' files "
     )
     assert create(cluster(), file={"create.topic.policy.class.name": "Policy"}).verdict == "not_known"
     # A refusal by the default of a file rests on that file.
