@@ -34,7 +34,7 @@ from transforms.lake.tables import (
 )
 
 Row = dict[str, Any]
-# Rows of several clusters by kind of fact; each has a cluster_id.
+# Rows of several clusters by kind of fact; each has a cluster_id, and they are sorted by it.
 GroupFacts = Mapping[str, pa.Table]
 CONTROL_TYPES = ("LeaderChange", "KRaftVersion", "KRaftVoters")
 CONTROL_COLUMNS = tuple(m.column for m in message_columns() if m.type_name in CONTROL_TYPES)
@@ -95,6 +95,17 @@ def evidence_facts(
     tables: PinnedTables, clusters: Sequence[str], fresh: Mapping[str, FreshRows]
 ) -> GroupFacts:
     """What kraft_core.evidence needs of the clusters (see fact_values). fresh: also of their other lives."""
+    return _sorted(_evidence_facts(tables, clusters, fresh))
+
+
+def _sorted(facts: GroupFacts) -> GroupFacts:
+    """So that a cluster's rows are a slice: a filter would look at all rows for each cluster."""
+    return {kind: rows.sort_by("cluster_id") if rows.num_rows else rows for kind, rows in facts.items()}
+
+
+def _evidence_facts(
+    tables: PinnedTables, clusters: Sequence[str], fresh: Mapping[str, FreshRows]
+) -> GroupFacts:
     snapshots = tables.read(SNAPSHOTS, SNAPSHOTS.names, cluster_id=clusters)
     columns = ("cluster_id", *ENVELOPE, *CONTROL_COLUMNS, "feature_level")
     records = tables.read(RECORDS, columns, cluster_id=clusters, type=(*CONTROL_TYPES, FEATURE_LEVEL))
@@ -116,8 +127,8 @@ def evidence_facts(
 
 def group_facts(tables: PinnedTables, clusters: Sequence[str], fresh: Mapping[str, FreshRows]) -> GroupFacts:
     """These facts and what the rules of kraft_core.findings need (see transforms.quality.findings)."""
-    return {
-        **evidence_facts(tables, clusters, fresh),
+    facts = {
+        **_evidence_facts(tables, clusters, fresh),
         "acknowledgements": tables.read(ACKNOWLEDGEMENTS, ACKNOWLEDGEMENTS.names, cluster_id=clusters),
         "refused_records": tables.read(REFUSED_RECORDS, REFUSED_RECORDS.names, cluster_id=clusters),
         "unassigned_replicas": tables.read(
@@ -125,14 +136,14 @@ def group_facts(tables: PinnedTables, clusters: Sequence[str], fresh: Mapping[st
         ),
         "other_lives": other_lives(tables, clusters),
     }
+    return _sorted(facts)
 
 
 def cluster_row(facts: GroupFacts, cluster: str, fresh: FreshRows = FreshRows()) -> Row:
     """One cluster's facts: cluster_id and, by kind, a list of rows without it."""
     row: Row = {"cluster_id": cluster}
     for kind, rows in facts.items():
-        of_cluster = rows.filter(pc.field("cluster_id") == cluster)
-        row[kind] = of_cluster.drop_columns(["cluster_id"]).to_pylist()
+        row[kind] = _rows_of(rows, cluster).drop_columns(["cluster_id"]).to_pylist()
     replaced = {capture["capture_id"] for capture in fresh.captures}
     kept = [
         capture
@@ -143,6 +154,14 @@ def cluster_row(facts: GroupFacts, cluster: str, fresh: FreshRows = FreshRows())
     row["observations"] = [*row["observations"], *fresh.observations]
     row["snapshot_deviations"] = list(fresh.snapshot_deviations)
     return row
+
+
+def _rows_of(rows: pa.Table, cluster: str) -> pa.Table:
+    """A cluster's rows of those that are sorted by cluster."""
+    if not rows.num_rows:
+        return rows
+    begins = max(0, pc.index(rows["cluster_id"], cluster).as_py())
+    return rows.slice(begins, pc.sum(pc.equal(rows["cluster_id"], cluster)).as_py() or 0)
 
 
 def _metadata_versions(records: pa.Table, columns: Sequence[str]) -> pa.Table:
