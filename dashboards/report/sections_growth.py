@@ -33,8 +33,8 @@ def _kinds(rows: list[Row]) -> Markup:
     columns = [Col("Cause"), Col("Record type"), Col("Topic"), Col("Records", True), Col("Size", True),
                Col("Of the log", True)]  # fmt: skip
     shown = sum(row["size_bytes"] for row in rows)
-    rest = f" The others take {size(whole - shown)}." if whole > shown else ""
-    more = f"{size(whole)} of {count(days, 'day')} in which records were appended.{rest}"
+    rest = f" Other records take {size(whole - shown)}." if whole > shown else ""
+    more = f"{size(whole)}, appended on {count(days, 'day')}.{rest}"
     return table("What the log is made of", columns, cells, more)
 
 

@@ -125,7 +125,7 @@ def believed_commits_agree(view: ClusterView) -> Iterator[Breach]:
             f"{_ids(leader.believed.voters)}, {acknowledged}; by its log's set "
             f"{_ids(leader.in_force.voters)} none of it was ever committed: the history of epoch {winner} "
             f"won.",
-            "emulation: what that leader considered committed; its log violates no rule. "
+            "emulation: what that leader considered committed; by its log, nothing was committed twice. "
             f"{verdict.evidence}. {_followed(view, leader, winner)}",
             first_offset=start,
             end_offset=leader.end_offset,

@@ -99,7 +99,7 @@ def deviations(replayed: Image, checkpoint: Image) -> Iterator[Deviation]:
 def _judge(difference: Difference) -> tuple[bool, str]:
     if difference.before is None and difference.kind == CONFIGS and difference.key[0] == _TOPIC:
         return False, (
-            "Kafka keeps the configs of a topic that was configured and removed within what it read at once"
+            "Kafka keeps the configs of a topic that was configured and removed within one MetadataDelta"
             " (ConfigurationsDelta.replay); a new topic of that name inherits them"
         )
     if difference.after is not None:
@@ -112,7 +112,7 @@ def _judge(difference: Difference) -> tuple[bool, str]:
             return True, "from release 4.3 on, checkpoints omit configs whose names Kafka does not know"
     if difference.kind == SCRAM_USERS:
         return False, (
-            "Kafka forgets credentials when it reads, at once, the removal of the only other user of their "
-            "mechanism (ScramDelta.apply); a replica that restarted reads many records at once"
+            "Kafka loses credentials if one MetadataDelta removes the only other user of their mechanism "
+            "(ScramDelta.apply); a replica that restarts reads many records into one delta"
         )
     return False, ""
