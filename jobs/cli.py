@@ -50,7 +50,10 @@ VERBS = {
         "jobs.export",
         "export the metadata as YAML, or as commands that recreate it in an empty cluster",
     ),
-    "plan": ("jobs.plan", "check whether the quorum can be changed now: verdict, risks, steps"),
+    "plan": (
+        "jobs.plan",
+        "check a change of the quorum, a broker, topics or the release: verdict, risks, steps",
+    ),
     "features": ("jobs.features", "print feature levels of a release or of captures, as kafka-features does"),
     "describe": (
         "jobs.describe",

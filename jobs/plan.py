@@ -1,4 +1,4 @@
-"""kraftlake plan: can the quorum be changed now, what would happen, and what are the steps?"""
+"""kraftlake plan: would Kafka accept a change now, what would follow, and what are the steps?"""
 
 from __future__ import annotations
 

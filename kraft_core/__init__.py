@@ -15,9 +15,9 @@ committed, truncated, uncommitted and undecided. The last one is frequent.
 A capture is one copy of one replica's directory. A replica is a node id with a directory id: a replaced disk
 is another replica. A capture shows which batches the log held, which checkpoints were beside it, and, by its
 quorum-state, which epoch the node was in. Copies are imperfect. A quorum-state older than the last batch was
-copied first and proves nothing about the epoch. A torn last batch is where the copy ended; other unreadable
-bytes after the last batch leave the log end unknown. Facts are a set: neither order nor duplicates change any
-result.
+copied first and proves nothing about the epoch. An incomplete last batch is where the copy ended; other
+unreadable bytes after the last batch leave the log end unknown. Facts are a set: neither order nor duplicates
+change any result.
 
 2. Epoch ranges and lineage
 
@@ -91,8 +91,7 @@ For the batches of an uncontested line, in this order:
 An example, from tests/golden/uncommitted-truncation. Leader 1 of voters 1, 2 and 3 adds voter 4 at offset 355
 of epoch 1 while nodes 2 and 3 are down. Captures of that moment show that voters 2 and 3 lack the record, and
 1 and 4 are not a majority of {1,2,3,4}: uncommitted. Later nodes 2 and 3 elect node 2, whose epoch 3 begins
-at
-352. Its first metadata batch proves its LEADER_CHANGE at 352 committed. Offset 355 of epoch 1 is above a
+at 352. Its first metadata batch proves its LEADER_CHANGE at 352 committed. Offset 355 of epoch 1 is above a
 committed batch of a higher epoch: truncated, for good. {1,2,3} was the newest committed set throughout.
 
 7. Rules

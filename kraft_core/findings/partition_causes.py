@@ -56,7 +56,7 @@ def cause_of(event: Event, of_brokers: Sequence[Event]) -> str | None:
         return "min.insync.replicas was set: Kafka clears the ELR then"
     together = _together(event, before, after, of_brokers)
     if together:
-        return f"in one append with: {'; '.join(together)}"
+        return f"appended together with: {'; '.join(together)}"
     if (before.replicas, before.adding_replicas, before.removing_replicas) != (
         after.replicas,
         after.adding_replicas,

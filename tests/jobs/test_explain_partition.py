@@ -25,7 +25,7 @@ def test_a_partition_without_a_leader(lake: Any, capsys: pytest.CaptureFixture[s
     assert (
         "  2026-11-21T09:43:35.322Z  offset 2830  PARTITION_CHANGE_RECORD\n"
         "      partition: leader 11 to none, ISR [11] to [], ELR [] to [11], last known ELR [] to [11]\n"
-        "        in one append with: broker 11 in controlled shutdown (offset 2589)\n"
+        "        appended together with: broker 11 in controlled shutdown (offset 2589)\n"
     ) in out
 
 

@@ -48,7 +48,7 @@ def test_why_a_partition_had_no_leader() -> None:
     assert by_offset[2830].change == (
         "leader 11 to none, ISR [11] to [], ELR [] to [11], last known ELR [] to [11]"
     )
-    assert by_offset[2830].cause == "in one append with: broker 11 in controlled shutdown (offset 2589)"
+    assert by_offset[2830].cause == "appended together with: broker 11 in controlled shutdown (offset 2589)"
     assert by_offset[2316].change == "unregistered"
     assert (story.first_offset, story.end_offset) == (2298, None)
 
@@ -59,7 +59,7 @@ def test_why_an_isr_was_small_until_its_replica_caught_up() -> None:
     assert (story.first_offset, story.end_offset) == (1420, 1507)
     causes = {line.offset: line.cause for line in story.lines if line.subject == "partition"}
     assert causes == {
-        1420: "in one append with: broker 12 fenced (offset 1430)",
+        1420: "appended together with: broker 12 fenced (offset 1430)",
         1507: "reported by leader 11 (AlterPartition): 12 caught up",
     }
 
@@ -114,7 +114,7 @@ def test_a_change_without_an_event_of_a_broker(event: Event, cause: str | None) 
 def test_an_elr_that_an_unclean_shutdown_cleared() -> None:
     event = changed({"isr": (1,), "eligible_leader_replicas": (2, 3)}, {"isr": (1,)})
     assert cause_of(event, [registered_again(3, 5000), registered_again(2, 4999)]) == (
-        "in one append with: broker 3 registered again, another process (incarnation j), fenced (offset 71)"
+        "appended together with: broker 3 registered again, another process (incarnation j), fenced (offset 71)"
     )
 
 
