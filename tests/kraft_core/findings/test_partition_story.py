@@ -114,7 +114,8 @@ def test_a_change_without_an_event_of_a_broker(event: Event, cause: str | None) 
 def test_an_elr_that_an_unclean_shutdown_cleared() -> None:
     event = changed({"isr": (1,), "eligible_leader_replicas": (2, 3)}, {"isr": (1,)})
     assert cause_of(event, [registered_again(3, 5000), registered_again(2, 4999)]) == (
-        "appended together with: broker 3 registered again, another process (incarnation j), fenced (offset 71)"
+        "appended together with: broker 3 registered again, another process (incarnation j), fenced "
+        "(offset 71)"
     )
 
 
