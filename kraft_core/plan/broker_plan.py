@@ -176,7 +176,7 @@ def _not_registered(change: BrokerChange, seen: tuple[str, ...], impact: BrokerI
     """Kafka refuses to unregister it; that it restarts, no log can say anything about."""
     broker_id = change.broker_id
     if not change.is_removal:
-        words = f"broker {broker_id} is not registered in the log, which shows nothing of it"
+        words = f"broker {broker_id} is not registered at the end of the captured log"
         return Answer(change.words, "not_known", words, seen, (words,), partitions=impact.partitions)
     text = f"Broker ID {broker_id} is not currently registered"
     return Answer(
