@@ -86,6 +86,8 @@ def places_to_compare(captures: Iterable[LoggedCapture]) -> set[BatchPlace]:
     """
     every = list(captures)
     lines = lines_of(every, {})
+    if len(lines) == 1:
+        return set()
     held_by = Counter(epoch for line in lines for epoch in {held.leader_epoch for held, _ in line.ranges})
     firsts: defaultdict[int, set[int]] = defaultdict(set)
     for capture in every:
@@ -104,10 +106,9 @@ def places_to_compare(captures: Iterable[LoggedCapture]) -> set[BatchPlace]:
                 for offset in offsets[low:high]
                 if (held.leader_epoch, offset) not in known
             }
-    if len(lines) > 1:
-        # A life is named by its lowest batch.
-        lowest = [(_lowest_place(line), line) for line in lines if line.ranges]
-        places |= {p for p, line in lowest if (p.leader_epoch, p.base_offset) not in line.batches}
+    # A life is named by its lowest batch.
+    lowest = [(_lowest_place(line), line) for line in lines if line.ranges]
+    places |= {p for p, line in lowest if (p.leader_epoch, p.base_offset) not in line.batches}
     return places
 
 

@@ -128,6 +128,10 @@ class LiveQuorum:
         process.terminate()
         process.wait(60)
 
+    def printed(self, node: int) -> str:
+        """The end of what the node has printed."""
+        return (self.path / f"{node}.out").read_text(errors="replace")[-4000:]
+
     def pause(self, *nodes: int) -> None:
         for node in nodes:
             os.kill(self.running[node].pid, signal.SIGSTOP)

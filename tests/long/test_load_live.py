@@ -72,7 +72,7 @@ def test_a_controller_ends_where_it_is_said_to(version: str, tmp_path: Path) -> 
             (directory,) = find_controller_dirs([folder]).directories
             assert bool(load_of(directory, "1", release).obstacles) == ends, name
             quorum.start(1)
-            assert _ends(quorum, segment.stat().st_size) == ends, name
+            assert _ends(quorum, segment.stat().st_size) == ends, f"{name}: {quorum.printed(1)}"
             if 1 in quorum.running:
                 quorum.kill(1)
             shutil.rmtree(folder)
