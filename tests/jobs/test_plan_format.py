@@ -82,7 +82,9 @@ def test_what_is_not_judged_is_not_known(node: Path, capsys: pytest.CaptureFixtu
     node.write_text(node.read_text() + "log.cleaner.threads=2\n")
     assert main(asked(node, "--standalone")) == 1
     out = capsys.readouterr().out
-    assert out.startswith("NOT KNOWN: whether Kafka takes the values of log.cleaner.threads is not declared")
+    assert out.startswith(
+        "NOT KNOWN: Kraftlake does not know whether Kafka accepts the values of log.cleaner.threads"
+    )
 
 
 def test_wrong_usage(node: Path, capsys: pytest.CaptureFixture[str]) -> None:

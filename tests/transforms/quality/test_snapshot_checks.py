@@ -345,5 +345,5 @@ def test_records_of_partitions_that_no_codec_wrote_fail_the_replay(column: str) 
     one.held[RECORDS] = ds.dataset(
         table.set_column(at, table.schema.field(at), pa.nulls(3, table.schema.field(at).type))
     )
-    with pytest.raises(ValueError, match=f"lacks what a {column} has"):
+    with pytest.raises(ValueError, match=f"type {column} lacks fields"):
         list(outcomes(one.held, CLUSTER, one.replay))
