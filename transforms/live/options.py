@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from kraft_core.messages.schema import Message
@@ -24,6 +26,12 @@ _OF_LOG = (CONTROLLERS, "clusterId", "command.config", "startingOffsets")
 # Of format("kraft_quorum") and of format("kraft"), beside kafka.*.
 OF_QUORUM_STREAM = (*_OF_QUORUM, CLUSTERS)
 OF_STREAM = (*_OF_LOG, CLUSTERS, "maxOffsetsPerTrigger", "failOnDataLoss", "types")
+# Of a cluster in kraftlake.toml (docs/kraftlake.toml).
+_IN_SETTINGS = {
+    "bootstrap_controllers": CONTROLLERS,
+    "id": "clusterid",
+    "command_config": "command.config",
+}
 # Bounds the memory of the driver.
 MAX_OFFSETS = 200_000
 
@@ -88,6 +96,8 @@ def _clusters(options: Mapping[str, str], known: tuple[str, ...]) -> dict[str, d
     """Of each cluster its own options, by its name."""
     if CLUSTERS not in options:
         return {ONLY: {}}
+    if not options[CLUSTERS].lstrip().startswith("{"):
+        return _of_settings(options[CLUSTERS])
     example = '{"prod": {"bootstrap.controllers": "h1:9093,h2:9093"}}'
     try:
         found = json.loads(options[CLUSTERS])
@@ -95,12 +105,31 @@ def _clusters(options: Mapping[str, str], known: tuple[str, ...]) -> dict[str, d
         found = None
     if not isinstance(found, dict) or not found or not all(isinstance(own, dict) for own in found.values()):
         raise SourceError(
-            f"option clusters is a JSON object that maps names of clusters to their options, as in {example}"
+            "option clusters is the path of a kraftlake.toml, or a JSON object that maps names of clusters "
+            f"to their options, as in {example}"
         )
     clusters: dict[str, dict[str, str]] = {}
     for name, own in found.items():
         must_be_known(own, known, KAFKA)
         clusters[name] = {key.lower(): str(text) for key, text in own.items()}
+    return clusters
+
+
+def _of_settings(file: str) -> dict[str, dict[str, str]]:
+    """The clusters of a kraftlake.toml that have bootstrap_controllers, as `kraftlake follow` reads them."""
+    try:
+        content: dict[str, Any] = tomllib.loads(Path(file).read_text())
+    except (OSError, ValueError, RecursionError) as error:
+        raise SourceError(
+            f"option clusters is JSON, or the path of a kraftlake.toml: {file} cannot be read: {error}"
+        ) from None
+    clusters: dict[str, dict[str, str]] = {}
+    sections = content.get("clusters")
+    for name, facts in sections.items() if isinstance(sections, dict) else ():
+        if isinstance(facts, dict) and "bootstrap_controllers" in facts:
+            clusters[name] = {key: str(facts[at]) for at, key in _IN_SETTINGS.items() if at in facts}
+    if not clusters:
+        raise SourceError(f"{file}: no section [clusters.NAME] has bootstrap_controllers")
     return clusters
 
 

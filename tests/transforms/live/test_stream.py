@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 import random
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from kraft_core.simulation.quorum import SimulatedQuorum
 from tests.kraft_core.wire.test_follower import committed, snapshotted, started
 from tests.transforms.live.loopback import LoopbackQuorum, controllers, loopback
 from transforms.live.kraft import KraftSource
+from transforms.live.options import live_options
 from transforms.live.stream import KraftStreamReader
 from transforms.source.errors import SourceError
 
@@ -242,6 +245,43 @@ def test_available_now_ends_at_what_was_committed_then() -> None:
             at = end
         assert offsets(found) == wanted
         reader.stop()
+
+
+def test_the_clusters_of_a_settings_file(tmp_path: Path) -> None:
+    file = tmp_path / "kraftlake.toml"
+    quorums = [started(seed) for seed in (1, 2)]
+    with loopback(quorums[0]) as one, loopback(quorums[1]) as other:
+        sections = [
+            f'[clusters.{name}]\nid = "{held.quorum.setup.cluster_id}"\n'
+            f'bootstrap_controllers = "{controllers(held)}"\n'
+            for name, held in (("one", one), ("other", other))
+        ]
+        file.write_text("".join([*sections, '[clusters.captured]\nid = "a"\n']))
+        source = KraftSource({"clusters": str(file)})
+        reader: Any = source.streamReader(source.schema())
+        at = checkpointed(reader.initialOffset())
+        assert set(at) == {"one", "other"}
+        found = rows(reader, at, checkpointed(reader.latestOffset(at, ReadMaxRows(5000))))
+    for quorum in quorums:
+        of_cluster = [row for row in found if row["cluster_id"] == quorum.setup.cluster_id]
+        assert offsets(of_cluster) == expected(quorum)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "kraftlake.toml cannot be read: "),
+        ("[clusters", "kraftlake.toml cannot be read: "),
+        ("clusters = 3", "no section [clusters.NAME] has bootstrap_controllers"),
+        ('[clusters.a]\nid = "a"\n', "no section [clusters.NAME] has bootstrap_controllers"),
+    ],
+)
+def test_a_settings_file_without_clusters(content: str | None, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "kraftlake.toml"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(SourceError, match=re.escape(words)):
+        live_options({"clusters": str(file)})
 
 
 def test_many_clusters_in_one_query_and_one_that_is_away() -> None:
