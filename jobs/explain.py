@@ -14,6 +14,7 @@ from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.finding_text import as_json, recovery_lines, wrapped
 from jobs.runtime.lake_clusters import one_cluster
 from jobs.runtime.lakes import must_be_lake
+from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines
 from transforms.lake.storage.location import Location
@@ -25,11 +26,37 @@ EXAMPLES = """examples:
   kraftlake explain --lake /data/lake --cluster iWP35uOsShu1pFlBJh_E7w --recovery
   kraftlake explain --lake /data/lake --recovery --without 2 --without 3
   kraftlake explain --lake /data/lake --offset 355 --format json
-  kraftlake explain --lake /data/lake --topic orders --partition 3 --at 2026-11-21T09:42:33Z"""
+  kraftlake explain --lake /data/lake --topic orders --partition 3 --at 2026-11-21T09:42:33Z
+  kraftlake explain --captures /backup/node-1 --topic orders --partition 3 --at 2026-11-21T09:42:33Z"""
+
+
+class _InsteadOfLake(argparse.Action):
+    """Stores the value; a lake is then not required, and that of kraftlake.toml is not read."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        _: str | None = None,
+    ) -> None:
+        lake = next(action for action in parser._actions if action.dest == "lake")
+        if namespace.lake is not lake.default:
+            raise argparse.ArgumentError(self, "not allowed with argument --lake")
+        setattr(namespace, self.dest, values)
+        lake.required, namespace.lake = False, None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_lake_path(parser)
+    parser.add_argument(
+        "--captures",
+        dest="source",
+        type=local_path,
+        action=_InsteadOfLake,
+        metavar="PATH",
+        help="with --topic: a controller directory, a segment or a checkpoint, instead of a lake",
+    )
     parser.add_argument("--cluster", metavar="CLUSTER", help="the cluster; optional if the lake has only one")
     question = parser.add_mutually_exclusive_group(required=True)
     question.add_argument(
@@ -84,12 +111,16 @@ def run(args: argparse.Namespace) -> int:
         raise Failure("give --topic T and --partition P together")
     if args.at is not None and args.topic is None:
         raise Failure("--at TIME is an option of --topic")
-    must_be_lake(args.lake)
-    cluster = one_cluster(args.lake, args.cluster)
+    if args.lake is not None and args.source is not None:
+        raise Failure("give --lake or --captures, not both")
     if args.topic is not None:
         from jobs.explain_partition import explain_partition
 
-        return explain_partition(args, cluster)
+        return explain_partition(args)
+    if args.lake is None:
+        raise Failure("--captures PATH is an option of --topic: the other questions take --lake PATH")
+    must_be_lake(args.lake)
+    cluster = one_cluster(args.lake, args.cluster)
     return _explain_recovery(args, cluster) if args.recovery else _explain_offset(args, cluster)
 
 

@@ -3,45 +3,87 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow.dataset as ds
 
 from jobs.runtime.finding_text import wrapped
+from jobs.runtime.lake_clusters import one_cluster
+from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines, warn_line
 from jobs.time_travel.lake_source import LakeSource, open_cluster
 from jobs.time_travel.moment import InvalidMomentError, iso, parse_moment
+from jobs.time_travel.opened_moment import opened_moment
 from kraft_core.findings.partition_story import PartitionStory, partition_story
 from kraft_core.image.effective_configs import MIN_ISR
+from kraft_core.image.events import Event
+from kraft_core.image.image import Image
 from kraft_core.image.replica import OutOfReachError
 from kraft_core.wording import did_you_mean
 from transforms.lake.tables import BROKERS, CONFIGS, PARTITIONS, TOPICS
 
 
-def explain_partition(args: argparse.Namespace, cluster: str) -> int:
-    """Print it. Returns the exit code. Raises Failure."""
+def explain_partition(args: argparse.Namespace) -> int:
+    """Print it, by the captured replica of --captures or by a lake. Returns the exit code. Raises Failure."""
+    asked = _of_captures(args) if args.lake is None else _of_lake(args)
+    story = partition_story(asked.image, asked.offset, asked.topic_id, args.partition, asked.events)
+    if story is None:
+        raise Failure(f"topic {args.topic} has no partition {args.partition} at offset {asked.offset}")
+    if args.format == "json":
+        print_line(json_line(as_json(story) | {"cluster_id": asked.cluster}))
+    else:
+        print_lines(lines(story, asked.cluster))
+    return ExitCode.FINE
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The arguments of partition_story, and the cluster's id, None if the captures do not contain it."""
+
+    cluster: str | None
+    image: Image
+    offset: int
+    topic_id: str
+    events: Iterable[Event]
+
+
+def _of_lake(args: argparse.Namespace) -> _Asked:
+    must_be_lake(args.lake)
+    cluster = one_cluster(args.lake, args.cluster)
     source = open_cluster(args.lake, cluster)
     offset = _offset_of(source, args.at or "end")
-    image = source.part_at(offset, {TOPICS: ds.field("topic_name") == args.topic})
-    topic_id = image.tables.topic_ids.get(args.topic)
+    named = source.part_at(offset, {TOPICS: ds.field("topic_name") == args.topic})
+    topic_id = named.tables.topic_ids.get(args.topic)
     if topic_id is None:
-        names = source.part_at(offset, {TOPICS: ds.scalar(True)}).tables.topic_ids
-        near = did_you_mean(args.topic, names)
-        raise Failure(f"there is no topic {args.topic} at offset {offset}{near}")
+        every = source.part_at(offset, {TOPICS: ds.scalar(True)})
+        raise _no_topic(args.topic, offset, every)
     of_partition = (ds.field("topic_id") == topic_id) & (ds.field("partition_id") == args.partition)
     image = source.part_at(offset, {PARTITIONS: of_partition, CONFIGS: ds.field("name") == MIN_ISR})
     events = source.events_of({PARTITIONS: of_partition, BROKERS: ds.scalar(True)})
-    story = partition_story(image, offset, topic_id, args.partition, events)
-    if story is None:
-        raise Failure(f"topic {args.topic} has no partition {args.partition} at offset {offset}")
-    if args.format == "json":
-        print_line(json_line(as_json(story) | {"cluster_id": cluster}))
-    else:
-        print_lines(lines(story, cluster))
-    return ExitCode.FINE
+    return _Asked(cluster, image, offset, topic_id, events)
+
+
+def _of_captures(args: argparse.Namespace) -> _Asked:
+    at = opened_moment(args)
+    offset = at.image.offset
+    topic_id = at.image.tables.topic_ids.get(args.topic)
+    if topic_id is None:
+        raise _no_topic(args.topic, offset, at.image)
+    warn_line(
+        "note: the log of one replica does not show which records at its end were committed; a lake of all "
+        "captures does"
+    )
+    partition = ("image", "topics", "byId", topic_id, str(args.partition))
+    events = at.source.events([partition, ("image", "cluster", "brokers")], at.source.last_offset)
+    return _Asked(at.source.cluster_id, at.image, offset, topic_id, events)
+
+
+def _no_topic(name: str, offset: int, image: Image) -> Failure:
+    near = did_you_mean(name, image.tables.topic_ids)
+    return Failure(f"there is no topic {name} at offset {offset}{near}")
 
 
 def _offset_of(source: LakeSource, text: str) -> int:
@@ -64,9 +106,10 @@ def _offset_of(source: LakeSource, text: str) -> int:
     return offset
 
 
-def lines(story: PartitionStory, cluster: str) -> Iterator[str]:
+def lines(story: PartitionStory, cluster: str | None) -> Iterator[str]:
     """The story as text: the state, why there was no leader, then change by change."""
-    yield f"partition {story.topic_name}-{story.partition_id} of cluster {cluster} at offset {story.offset}"
+    of = "" if cluster is None else f" of cluster {cluster}"
+    yield f"partition {story.topic_name}-{story.partition_id}{of} at offset {story.offset}"
     for sentence in story.words:
         yield from wrapped(sentence)
     for each in story.lines:

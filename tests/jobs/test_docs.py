@@ -15,11 +15,11 @@ from kraft_core.protocol.roles import mermaid
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs/plan.md").read_text()
 # A block with a command, and the block after it.
-SHOWN = re.findall(r"```\n(kraftlake plan [^\n]*)\n```\n\n```\n(.*?)```", PAGE, flags=re.DOTALL)
+SHOWN = re.findall(r"```\n(kraftlake (?:plan|features) [^\n]*)\n```\n\n```\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
 def test_the_page_shows_commands() -> None:
-    assert len(SHOWN) == PAGE.count("\nkraftlake plan ") == 18
+    assert len(SHOWN) == PAGE.count("```\nkraftlake ") == 20
 
 
 @pytest.mark.parametrize(("command", "shown"), SHOWN)
@@ -29,7 +29,8 @@ def test_a_command_answers_as_shown(
     monkeypatch.chdir(CHECKOUT)
     code = main(shlex.split(command)[1:])
     refused = 5 if " plan load " in command else 1
-    assert code == (0 if shown.startswith("SAFE") else refused)
+    is_fine = shown.startswith("SAFE") or command.startswith("kraftlake features ")
+    assert code == (0 if is_fine else refused)
     assert capsys.readouterr().out.startswith(shown)
 
 

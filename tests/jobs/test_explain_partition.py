@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,3 +53,38 @@ def test_what_is_not_there(lake: Any, capsys: pytest.CaptureFixture[str]) -> Non
         at = () if "--at" in words else ("--at", "3000") if "--partition" in words else ()
         assert main(asked(lake, *words, *at)) == 2
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("at", ["1500", "2026-11-21T09:42:20Z", "3000"])
+def test_a_captured_replica_says_the_same(
+    lake: Any, golden: Path, capsys: pytest.CaptureFixture[str], at: str
+) -> None:
+    words = ("--topic", "t-rf2", "--partition", "1", "--at", at)
+    assert main(asked(lake, *words)) == 0
+    expected = capsys.readouterr().out
+    assert main(["explain", "--captures", str(golden / "dynamic-membership/node-1"), *words]) == 0
+    out, err = capsys.readouterr()
+    assert out == expected
+    assert "does not show which records at its end were committed" in err
+
+
+def test_captures_in_place_of_a_lake(
+    golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    captures = str(golden / "dynamic-membership/node-1")
+    of_partition = ("--topic", "t-rf2", "--partition", "1")
+    for message, *words in (
+        ("--captures PATH is an option of --topic", "--captures", captures, "--recovery"),
+        ("not allowed with argument --lake", "--lake", captures, "--captures", captures, *of_partition),
+        ("give --lake or --captures, not both", "--captures", captures, "--lake", captures, *of_partition),
+        ("no topic t-rf at", "--captures", captures, "--topic", "t-rf", "--partition", "1"),
+        ("beyond the end of the log", "--captures", captures, *of_partition, "--at", "99999"),
+    ):
+        with suppress(SystemExit):
+            assert main(["explain", *words]) == 2
+        assert message in capsys.readouterr().err
+    settings = tmp_path / "kraftlake.toml"
+    settings.write_text(f'lake = "{tmp_path}/none"\n')
+    words = ["explain", "--config", str(settings), "--captures", captures, *of_partition]
+    assert main(words) == 0
+    assert "So it was without a leader." in capsys.readouterr().out
