@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -152,10 +153,18 @@ def _pages(
         ids = [s.cluster_id for s in some]
         if not ids:  # which the tables would take for all
             return {}
-        others = (ask_histories(lake, ids, spans), ask_samples(lake, ids), ask_growth(lake, ids))
+        # Planning a query of a view takes longer than reading the rows: side by side, where there are processors.
+        with ThreadPoolExecutor() as pool:
+            asked = [
+                pool.submit(ask_histories, lake, ids, spans),
+                pool.submit(ask_growth, lake, ids),
+                pool.submit(ask_samples, lake, ids),
+            ]
+            details = ask_detail(lake, ids)
+            others = [each.result() for each in asked]
         return {
             cluster: found | {kind: rows for of in others for kind, rows in of[cluster].items()}
-            for cluster, found in ask_detail(lake, ids).items()
+            for cluster, found in details.items()
         }
 
     rows, folder = rows_of(states[:MOST_DETAILED]), folder_of(file)
