@@ -13,7 +13,6 @@ import pyarrow as pa
 from deltalake import QueryBuilder
 
 from dashboards.definitions import FILES, chosen, needed, statements
-from transforms.lake.arrow_rows import arrow_schema
 from transforms.lake.storage.location import Location
 from transforms.lake.storage.table_folders import exists, queried_table
 from transforms.lake.tables import REPLAYS, TABLES, Table
@@ -73,7 +72,7 @@ def _nulls(table: Table) -> str:
     """A null of each column of a table, with its type and name."""
     return ", ".join(
         f'arrow_cast(NULL, {_literal(_type_name(field.type))}) AS "{field.name}"'
-        for field in arrow_schema(table.schema)
+        for field in table.arrow_schema
     )
 
 

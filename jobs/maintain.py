@@ -90,8 +90,8 @@ def forget_answers(job: Job, args: argparse.Namespace) -> int:
     oldest = oldest_kept(args)
     if oldest is None or not job.lake.exists(EXPECTATION_RESULTS):
         return 0
-    from transforms.lake.arrow_rows import to_rows
     from transforms.lake.lake import in_clusters
+    from transforms.lake.spark_rows import to_rows
     from transforms.quality.expectations import superseded
 
     results = job.lake.read(EXPECTATION_RESULTS)

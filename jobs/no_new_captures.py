@@ -10,7 +10,6 @@ from datetime import datetime
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
-from jobs.captures.ingest import without_reading
 from jobs.captures.known_copies import KnownCopies
 from jobs.captures.new_captures import new_captures
 from jobs.captures.planning import ReadPlan
@@ -113,6 +112,9 @@ def _nothing_new(
         return None
     clusters = expanded(lake, planned.clusters)
     new = new_captures(lake, planned, known, since)
+    # It imports PySpark, which takes longer than the memo's answer.
+    from jobs.captures.ingest import without_reading
+
     pending = without_reading(planned, new)
     if new.unread or pending.clusters or not exists(lake, RUNS) or underived(lake, clusters):
         return None

@@ -153,7 +153,7 @@ def _pages(
         ids = [s.cluster_id for s in some]
         if not ids:  # which the tables would take for all
             return {}
-        # Planning a query of a view takes longer than reading the rows: side by side, where there are processors.
+        # To plan a query of a view takes longer than to read rows: both at once, where there are processors.
         with ThreadPoolExecutor() as pool:
             asked = [
                 pool.submit(ask_histories, lake, ids, spans),

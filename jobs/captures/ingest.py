@@ -32,10 +32,11 @@ from transforms.ingest.followed import COMPARED, is_superseded
 from transforms.ingest.known_files import IngestFiles, select_files
 from transforms.ingest.new_batches import has_lost_values, kraft_versions, lost_values
 from transforms.ingest.unchanged import CapturesChangedError, check_fetched, check_files
-from transforms.lake.arrow_rows import Row, to_rows
+from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import among, rows_with
 from transforms.lake.isolation import is_of_task
 from transforms.lake.lake import Lake
+from transforms.lake.spark_rows import to_rows
 from transforms.lake.storage import shown_configs
 from transforms.lake.tables import BROKER_DIRECTORIES, CAPTURES, LOADED, OBSERVATIONS, SEGMENTS
 from transforms.quality.findings import observation_rows

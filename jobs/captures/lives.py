@@ -19,12 +19,12 @@ from jobs.runtime.run_record import RunRecord
 from transforms.ingest.captured_lives import CapturedLives, ScannedLogs, captured_lives
 from transforms.ingest.known_files import IngestFiles
 from transforms.ingest.unchanged import check_files
-from transforms.lake.arrow_rows import Row, to_arrow, to_frame
+from transforms.lake.arrow_rows import Row, to_arrow
 from transforms.lake.delta_rs import among, rows_with
 from transforms.lake.lake import Lake, in_clusters
 from transforms.lake.lives import captured_life_ids, kafka_id, life_id
+from transforms.lake.spark_rows import parse_type, to_frame
 from transforms.lake.tables import BATCHES, CAPTURES, LIVES, RECORDS, SEGMENTS, SNAPSHOT_RECORDS, SNAPSHOTS
-from transforms.lake.tables.declaration import parse_type
 from transforms.quality.derived_counts import begin_change
 
 # By capture id the columns cluster_id and life of its rows.
@@ -102,7 +102,7 @@ def _by_id(rows: Iterable[Row]) -> list[Row]:
 def _write_lives(lake: Lake, kafka_cluster_id: str, rows: Sequence[Row]) -> None:
     where = among({"kafka_cluster_id": [kafka_cluster_id]})
     lake.create(LIVES)
-    lake.writer.replace_where(LIVES, where, to_arrow(rows, LIVES.schema))
+    lake.writer.replace_where(LIVES, where, to_arrow(rows, LIVES.arrow_schema))
 
 
 # --- the files of an ingest ---
@@ -149,7 +149,7 @@ def move(lake: Lake, held: Sequence[Row], targets: Targets) -> None:
     _share(lake, wanted, ids)
     for table in (SEGMENTS, CAPTURES):
         found = rows_with(lake.path, table, cluster_id=ids)
-        lake.replace_few(table, to_arrow([_with_target(r, targets) for r in found], table.schema), ids)
+        lake.replace_few(table, to_arrow([_with_target(r, targets) for r in found], table.arrow_schema), ids)
 
 
 def share_checkpoints(lake: Lake, every: Iterable[CapturedLives], known: Sequence[Row]) -> None:

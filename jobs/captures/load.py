@@ -15,11 +15,12 @@ from pyspark.sql.types import StringType, StructField, StructType
 from jobs.captures.scan import Scan
 from transforms.ingest.captured_files import sources_of
 from transforms.ingest.checkpoints import SNAPSHOT_KEY, decode_checkpoints, snapshot_key, unknown_checkpoints
-from transforms.ingest.decoding import decode_batches
 from transforms.ingest.known_files import IngestFiles
 from transforms.ingest.new_batches import batches_to_decode, batches_to_record
-from transforms.lake.arrow_rows import Row, arrow_schema, to_frame
+from transforms.ingest.spark_frames import decode_batches
+from transforms.lake.arrow_rows import Row
 from transforms.lake.lake import Lake
+from transforms.lake.spark_rows import to_frame
 from transforms.lake.storage import shown_configs
 from transforms.lake.table_files import FILES, Task, writing
 from transforms.lake.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, Table
@@ -112,7 +113,7 @@ class _Load:
         return partial(
             writing,
             folder=self._lake.folder(table),
-            schema=arrow_schema(table.schema),
+            schema=table.arrow_schema,
             constants=self._run_columns,
         )
 

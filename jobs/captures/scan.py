@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
-from transforms.ingest import checkpoints, scanning
-from transforms.ingest.captured_files import files_frame
-from transforms.ingest.epoch_ranges import file_ranges
+from transforms.ingest import checkpoints
 from transforms.ingest.failing_files import check_range_counts
 from transforms.ingest.known_files import IngestFiles
+from transforms.ingest.spark_frames import damages, file_ranges, files_frame, good_batches, scan_segments
 from transforms.ingest.unchanged import check_scan
-from transforms.lake.arrow_rows import Row, to_rows
+from transforms.lake.arrow_rows import Row
+from transforms.lake.spark_rows import to_rows
 
 DAMAGE = ("file_number", "position", "size_bytes", "sha256", "reason", "lost_from_offset", "lost_to_offset")
 
@@ -23,7 +23,7 @@ DAMAGE = ("file_number", "position", "size_bytes", "sha256", "reason", "lost_fro
 class Scan:
     """What the files hold. scanned: rows of scanning.SCANNED, persisted until `release`.
 
-    ranges: rows of epoch_ranges.file_ranges. damage: rows with copy and file. checkpoints: rows of
+    ranges: rows of spark_frames.file_ranges. damage: rows with copy and file. checkpoints: rows of
     checkpoints.CHECKPOINTS with the columns of their files.
     """
 
@@ -35,7 +35,7 @@ class Scan:
     @property
     def batches(self) -> DataFrame:
         """The batches whose checksum held."""
-        return scanning.good_batches(self.scanned)
+        return good_batches(self.scanned)
 
     def release(self) -> None:
         self.scanned.unpersist()
@@ -46,7 +46,7 @@ def scan_files(spark: SparkSession, files: IngestFiles) -> Scan:
 
     Raises CapturesChangedError, and FilesRefusedError for a log of too many epoch ranges.
     """
-    scanned = scanning.scan_segments(files_frame(spark, files.opened)).persist(StorageLevel.MEMORY_AND_DISK)
+    scanned = scan_segments(files_frame(spark, files.opened)).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         return _scan(spark, files, scanned)
     except BaseException:
@@ -62,7 +62,7 @@ def _scan(spark: SparkSession, files: IngestFiles, scanned: DataFrame) -> Scan:
     ranges = [row for row in found if row["leader_epoch"] is not None]
     damage: list[Row] = []
     if len(ranges) < len(found):
-        damage = to_rows(scanning.damages(scanned).select(*DAMAGE))
+        damage = to_rows(damages(scanned).select(*DAMAGE))
     check_scan(files, ranges, damage, checkpoint_rows)
     return Scan(scanned, ranges, files.located(damage), checkpoint_rows)
 

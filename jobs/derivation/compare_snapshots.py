@@ -23,10 +23,10 @@ from kraft_core.findings.snapshot_replays import (
 from kraft_core.wording import count
 from transforms.evidence.batch_facts import batch_conflicts
 from transforms.evidence.fact_values import capture
-from transforms.lake.arrow_rows import to_rows
 from transforms.lake.delta_rs import exists, opened, rows_with
 from transforms.lake.isolation import described
 from transforms.lake.lake import Lake
+from transforms.lake.spark_rows import to_rows
 from transforms.lake.tables import BATCHES, CAPTURES, SNAPSHOT_CHECKS, SNAPSHOTS
 from transforms.quality.snapshot_checks import EQUAL, KEY, UNREAD_LOG, checked_snapshots
 

@@ -52,7 +52,7 @@ def of_clusters(rows: Iterable[Row], clusters: Sequence[str]) -> list[Row]:
 
 def replaced(lake: Lake, cluster: str, rows: Iterable[Row]) -> bool:
     """Replace a cluster's rows; whether they are others than before."""
-    made = to_arrow(rows, BROKER_PARTITIONS.schema)
+    made = to_arrow(rows, BROKER_PARTITIONS.arrow_schema)
     if not len(made) and not lake.exists(BROKER_PARTITIONS):
         return False
     return lake.replace_few(BROKER_PARTITIONS, made, [cluster])

@@ -57,7 +57,7 @@ def fresh_rows(
 
 
 def _as_stored(rows: Iterable[Row], table: Table) -> list[Row]:
-    return to_arrow(rows, table.schema).to_pylist()
+    return to_arrow(rows, table.arrow_schema).to_pylist()
 
 
 def _by_cluster(rows: Iterable[Row]) -> defaultdict[str, list[Row]]:

@@ -20,7 +20,7 @@ from transforms.histories.partition_replay import changed_partitions, count_part
 from transforms.histories.refused_records import OfCluster, changed_rows
 from transforms.histories.replay_plan import ReplayPlan, lowest_start, replaced_by, replays, step_row
 from transforms.histories.replay_tasks import RefusedInTasks, others_by_tasks, partitions_by_tasks
-from transforms.lake.arrow_rows import arrow_schema, moment
+from transforms.lake.arrow_rows import moment
 from transforms.lake.delta_rs import among
 from transforms.lake.isolation import apart
 from transforms.lake.lake import Lake
@@ -146,7 +146,7 @@ def write_others_by_tasks(
         of_table = counts[table.name]
         rows = changed.where(F.col(table.name).isNotNull()).select(f"{table.name}.*")
         if sum(of_table.values()) <= OTHERS_IN_DRIVER:
-            found = rows.toArrow().cast(arrow_schema(table.schema))
+            found = rows.toArrow().cast(table.arrow_schema)
             lake.writer.replace_where(table, replaced_by(plans, of_table), found)
         else:
             lake.replace_where(table, rows, replaced_by(plans, of_table))

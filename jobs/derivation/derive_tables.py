@@ -35,7 +35,7 @@ def derive(
     lake.create(ACKNOWLEDGEMENTS)
     failed = derive_evidence(lake, clusters, fresh, checks.deviations, progress)
     if checks.changed:
-        lake.replace_few(SNAPSHOT_CHECKS, to_arrow(checks.rows, SNAPSHOT_CHECKS.schema), clusters)
+        lake.replace_few(SNAPSHOT_CHECKS, to_arrow(checks.rows, SNAPSHOT_CHECKS.arrow_schema), clusters)
     done = [c for c in clusters if c not in failed]
     if done:
         histories = derive_histories(lake, done, progress, whole=half_done if fresh.captures else done)
@@ -52,7 +52,7 @@ def derive(
 def end_derivation(lake: Lake, clusters: Sequence[str], failed: dict[str, str], record: RunRecord) -> None:
     """Record the outcome in table derivations, once the captures that it is based on are committed."""
     states = derivation_rows(lake, clusters, failed, record)
-    lake.replace_few(DERIVATIONS, to_arrow(states, DERIVATIONS.schema), clusters)
+    lake.replace_few(DERIVATIONS, to_arrow(states, DERIVATIONS.arrow_schema), clusters)
 
 
 def derivation_rows(

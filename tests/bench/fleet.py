@@ -26,7 +26,6 @@ from tests.bench.frame import Bench, Row
 from tests.bench.inputs import leader_change, made, renumbered, value, write_directory
 from tests.bench.lakes import commits, new_lake
 from tests.bench.memory import watched
-from transforms.lake.arrow_rows import arrow_schema
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import arrow_with
 from transforms.lake.storage.table_folders import table_folder
@@ -154,7 +153,7 @@ def cpu_seconds(process: int) -> dict[int, float]:
 def add_nights(lake: Path, table: Table) -> None:
     """Add the rows of NIGHTS earlier nights to a table of captures, in joined files."""
     TableWriter(lake, None).compact(table)
-    schema = arrow_schema(table.schema)
+    schema = table.arrow_schema
     held = arrow_with(lake, table, table.names).cast(schema)
     written: list[dict[str, Any]] = []
     each_file = max(1, FILE_ROWS // len(held))

@@ -23,9 +23,9 @@ from kraft_core.messages.uuid_text import uuid_text
 from tests.bench.frame import Bench, Row, seconds
 from tests.bench.inputs import T0_MS, mixed_log, write_directory
 from tests.bench.lakes import new_lake, reported
-from transforms.lake.arrow_rows import to_rows
 from transforms.lake.delta_rs import arrow_with, cluster_ids, count_rows, rows_with
 from transforms.lake.lake import Lake, existing_lake
+from transforms.lake.spark_rows import to_rows
 from transforms.lake.tables import CAPTURES, PARTITIONS
 from transforms.quality.snapshot_checks import checked_snapshots
 

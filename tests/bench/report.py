@@ -14,7 +14,6 @@ from deltalake import write_deltalake
 from tests.bench.frame import Bench, Row, cpu_seconds
 from tests.dashboards import small_lakes
 from tests.dashboards.worlds import DIRECTORIES
-from transforms.lake.arrow_rows import arrow_schema
 from transforms.lake.tables import CONFIGS, PARTITIONS, TOPICS
 
 Rows = list[dict[str, Any]]
@@ -74,7 +73,7 @@ def fleet(path: Path, clusters: int, storm: int, versions: int) -> Path:
 
 def declared(table: str) -> pa.Schema:
     """The table's columns; those that the rows lack are null."""
-    return pa.schema([f.with_nullable(True) for f in arrow_schema(small_lakes.BY_NAME[table].schema)])
+    return pa.schema([f.with_nullable(True) for f in small_lakes.BY_NAME[table].arrow_schema])
 
 
 def night(n: int) -> datetime:

@@ -11,7 +11,6 @@ from deltalake import write_deltalake
 
 from dashboards.definitions import needed
 from dashboards.report.write import Report, made_report, put_report
-from transforms.lake.arrow_rows import arrow_schema
 from transforms.lake.tables import TABLES, Table
 
 BY_NAME = {table.name: table for table in TABLES}
@@ -19,7 +18,7 @@ BY_NAME = {table.name: table for table in TABLES}
 
 def schema(table: Table) -> pa.Schema:
     """The columns of a table, all nullable."""
-    return pa.schema([field.with_nullable(True) for field in arrow_schema(table.schema)])
+    return pa.schema([field.with_nullable(True) for field in table.arrow_schema])
 
 
 def write(lake: Path, table: Table, rows: Iterable[dict[str, Any]] | pa.Table) -> None:

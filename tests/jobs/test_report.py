@@ -23,8 +23,8 @@ from dashboards.report.queries import plain
 from jobs.cli import main
 from tests.dashboards.histories import random_histories
 from tests.dashboards.small_lakes import write_for
-from transforms.lake.arrow_rows import to_rows
 from transforms.lake.lake import existing_lake
+from transforms.lake.spark_rows import to_rows
 
 NOW = "2026-11-21T12:00:00Z"
 # The cluster of golden/uncommitted-truncation, -removal and -then-committed.

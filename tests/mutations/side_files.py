@@ -76,7 +76,7 @@ def check_side_file(rng: Random, folder: Path) -> int:
         if isinstance(found, CaptureCopy) and rng.randrange(STORED_ONE_OF) == 0:
             rows = capture_rows([found], [], [], [], {})
             loaded = {c.name: None for c in CAPTURES.schema.fields if c.name not in rows[0]}
-            (row,) = to_arrow([rows[0] | loaded], CAPTURES.schema).to_pylist()
+            (row,) = to_arrow([rows[0] | loaded], CAPTURES.arrow_schema).to_pylist()
             assert [fault["file"] for fault in row["file_faults"]] == [f.file for f in directory.faults]
         elif isinstance(found, str):
             assert "meta.properties" in found
@@ -106,7 +106,7 @@ def check_describe(rng: Random, folder: Path) -> int:
     for file in found.files if rng.randrange(STORED_ONE_OF) == 0 else ():
         rows = observation_rows(file.cluster_id, file.observation_id, file.observations)
         loaded = {c.name: None for c in OBSERVATIONS.schema.fields if c.name not in rows[0]}
-        to_arrow([row | loaded for row in rows], OBSERVATIONS.schema)
+        to_arrow([row | loaded for row in rows], OBSERVATIONS.arrow_schema)
     if len(found.files) == 1 and not found.left_out:
         assert not any(name in data for name in PRINTED), "an output vanished"
     shutil.rmtree(outputs)

@@ -172,7 +172,7 @@ class OtherKinds:
     def _keep(self, table: Table, versions: Sequence[Version]) -> None:
         made = [self._lake_row(table, row) for row in rows(versions)]
         if made:
-            self._made[table].append(to_arrow(made, table.schema))
+            self._made[table].append(to_arrow(made, table.arrow_schema))
 
     def _lake_row(self, table: Table, row: Row) -> Row:
         """A row of the core as the table has it."""

@@ -50,7 +50,7 @@ from transforms.histories.replay_records import (
     opened,
     scanned,
 )
-from transforms.lake.arrow_rows import arrow_schema, moment
+from transforms.lake.arrow_rows import moment
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import PARTITIONS, RECORDS, SNAPSHOT_RECORDS, TOPICS, Table
 
@@ -72,7 +72,7 @@ def changed_partitions(
     lake: Location, plans: Sequence[ReplayPlan], lowest: int, refused: AddRefused
 ) -> Iterator[tuple[str, Table, pa.Table]]:
     """The rows of partition_rows by cluster, where they change; all of them are held in memory."""
-    schema, clusters = arrow_schema(PARTITIONS.schema), [plan.cluster_id for plan in plans]
+    schema, clusters = PARTITIONS.arrow_schema, [plan.cluster_id for plan in plans]
     before = history_rows(opened(lake, PARTITIONS), PARTITIONS, clusters, lowest)
     made = pa.Table.from_batches(partition_rows(lake, plans, lowest, refused), schema)
     for cluster, held in before.items():
@@ -89,7 +89,7 @@ def partition_rows(
     lowest: that offset, at most the least start of the plans. The topics of the lake must be those of the
     replays already. refused: takes what Kafka refuses to replay.
     """
-    schema = arrow_schema(PARTITIONS.schema)
+    schema = PARTITIONS.arrow_schema
     held = opened(lake, RECORDS, SNAPSHOT_RECORDS, TOPICS, PARTITIONS)
     for rows in chain(rows_before(held, plans, lowest), rows_made(held, plans, refused)):
         yield from rows.select(schema.names).cast(schema).to_batches()

@@ -20,7 +20,6 @@ import pyarrow.dataset as ds
 from kraft_core.image.from_columns import MESSAGES, StoredRecord, fields_of
 from kraft_core.image.replay_path import replay_order
 from transforms.lake import delta_rs
-from transforms.lake.arrow_rows import arrow_schema
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS, Table
 
@@ -118,7 +117,7 @@ def ended_from(offset: int) -> ds.Expression:
 
 def history_rows(held: Held, table: Table, clusters: Sequence[str], lowest: int) -> dict[str, pa.Table]:
     """By cluster the rows of a history that end at an offset or later, or not at all, in order."""
-    schema = arrow_schema(table.schema)
+    schema = table.arrow_schema
     found = {cluster: [schema.empty_table()] for cluster in clusters}
     for cluster, rows in scanned(held, table, table.names, ended_from(lowest), clusters):
         found[cluster].append(rows.select(schema.names).cast(schema))

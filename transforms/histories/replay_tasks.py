@@ -14,7 +14,6 @@ from transforms.histories.other_kinds import OTHERS, other_versions
 from transforms.histories.partition_replay import partition_rows
 from transforms.histories.refused_records import OfCluster
 from transforms.histories.replay_plan import ReplayPlan, lowest_start
-from transforms.lake.arrow_rows import arrow_schema
 from transforms.lake.spark_tasks import ROWS, in_tasks
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import PARTITIONS, Table
@@ -24,7 +23,7 @@ CHANGED = pa.schema(
     [
         pa.field("cluster_id", pa.string()),
         pa.field("history", pa.string()),
-        *(pa.field(table.name, pa.struct(list(arrow_schema(table.schema)))) for table in OTHERS),
+        *(pa.field(table.name, pa.struct(list(table.arrow_schema))) for table in OTHERS),
     ]
 )
 
@@ -66,7 +65,7 @@ def partitions_by_tasks(
     def make(plans: Sequence[ReplayPlan]) -> Iterator[pa.RecordBatch]:
         return partition_rows(lake, plans, lowest, refused)
 
-    return in_tasks(spark, groups, make, arrow_schema(PARTITIONS.schema))
+    return in_tasks(spark, groups, make, PARTITIONS.arrow_schema)
 
 
 def others_by_tasks(

@@ -8,14 +8,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import get_args
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-
 from kraft_core.format.capture import CapturedAtSource, FileIdentity, Identity, file_identity
 from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, SegmentFile
 from transforms.ingest.decoding import SourceFile
 from transforms.ingest.epoch_ranges import FileEpochRange
-from transforms.ingest.scanning import FILES
 from transforms.lake.arrow_rows import Row
 
 # The sources of captured_at, the most reliable first.
@@ -165,27 +161,9 @@ def _identity_of(file: CheckpointFile) -> FileIdentity | None:
         return None
 
 
-def files_frame(
-    spark: SparkSession, files: Sequence[CapturedSegment] | Sequence[CapturedCheckpoint]
-) -> DataFrame:
-    """Rows of scanning.FILES, one partition a task, each with a like share of files and bytes.
-
-    A file's number is its place in the sequence.
-    """
-    cores = spark.sparkContext.defaultParallelism
-    addresses, size = _addresses_of(files)
-    tasks = max(1, min(len(files), max(len(files) // FILES_PER_TASK, size // BYTES_PER_TASK, cores)))
-    by_size = sorted(range(len(files)), key=lambda n: files[n].size_bytes, reverse=True)
-    rows = [
-        {"file_number": n, "task": place % tasks, "address": addresses[n]} | files[n].row()
-        for place, n in enumerate(by_size)
-    ]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=FILES)).repartitionById(tasks, "task")
-
-
 def sources_of(segments: Sequence[CapturedSegment]) -> tuple[list[SourceFile], int]:
     """The segments as sources of batches, in the order of their addresses, and their size in bytes."""
-    addresses, size = _addresses_of(segments)
+    addresses, size = addresses_of(segments)
     sources = [
         SourceFile(address, s.known.size_bytes, str(s.path.absolute()), s.cluster_id)
         for address, s in zip(addresses, segments, strict=True)
@@ -193,7 +171,7 @@ def sources_of(segments: Sequence[CapturedSegment]) -> tuple[list[SourceFile], i
     return sources, size
 
 
-def _addresses_of(files: Sequence[CapturedSegment] | Sequence[CapturedCheckpoint]) -> tuple[list[int], int]:
+def addresses_of(files: Sequence[CapturedSegment] | Sequence[CapturedCheckpoint]) -> tuple[list[int], int]:
     """Where each file would begin if the bytes to be read lay one after the other, and their number."""
     *addresses, size = accumulate((f.size_bytes for f in files), initial=0)
     return addresses, size

@@ -17,9 +17,10 @@ from kraft_core.messages.uuid_text import ZERO_UUID
 from transforms.ingest.captured_files import CapturedSegment
 from transforms.ingest.epoch_ranges import FileEpochRange, join_ranges
 from transforms.ingest.known_files import IngestFiles
-from transforms.lake.arrow_rows import Row, milliseconds, moment, to_rows
+from transforms.lake.arrow_rows import Row, milliseconds, moment
 from transforms.lake.delta_rs import exists, rows_with
 from transforms.lake.lives import cluster_ids_of, life_id
+from transforms.lake.spark_rows import to_rows
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import BATCHES, CAPTURES, SNAPSHOTS
 

@@ -16,7 +16,8 @@ from kraft_core.columnar.timestamps import representable
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.secrets import NONE_ALLOWED
 from kraft_core.format.snapshot import parse_name, read_snapshot
-from transforms.ingest.scanning import FILES, per_file
+from transforms.ingest.scanning import FILES
+from transforms.ingest.spark_frames import per_file
 from transforms.lake import delta_rs, table_files
 from transforms.lake.arrow_rows import Row
 from transforms.lake.storage.location import Location

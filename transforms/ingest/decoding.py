@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from kraft_core.columnar.schema import RECORDS
 from kraft_core.format.secrets import NONE_ALLOWED
 from transforms.ingest.scanning import together
-from transforms.lake.table_files import FILES, Task
+from transforms.lake.table_files import Task
 
 DECODED = pa.schema([("cluster_id", pa.string()), *RECORDS])
 IDENTITY = ("cluster_id", "base_offset", "leader_epoch", "crc", "size_bytes")
@@ -29,15 +26,6 @@ RANGES_PER_CORE = 4
 Positions = NDArray[np.int64]
 
 
-def one_copy(batches: DataFrame) -> DataFrame:
-    """The address of one copy of each distinct batch.
-
-    Copies are equal byte for byte, so the choice makes no difference to the tables; the first file is chosen,
-    so that long sections of few files are read.
-    """
-    return batches.groupBy(*IDENTITY).agg(F.min("address").alias("address"))
-
-
 @dataclass(frozen=True, slots=True)
 class SourceFile:
     """A file of which batches from position `start` on are decoded; their addresses count from `address`."""
@@ -46,31 +34,6 @@ class SourceFile:
     start: int
     path: str
     cluster_id: str
-
-
-def decode_batches(
-    chosen: DataFrame,
-    sources: Sequence[SourceFile],
-    size_bytes: int,
-    cores: int,
-    write: Callable[[Task], Task],
-    allowed: Set[str] = NONE_ALLOWED,
-) -> DataFrame:
-    """Decode the chosen batches and write their records; `write` makes rows of FILES from rows of DECODED.
-
-    sources: in the order of their addresses, which end at size_bytes. A task is a range of addresses, which
-    splits large files where batches end and packs small ones. allowed: as in secrets.is_secret_config.
-    """
-    share = size_bytes // (RANGES_PER_CORE * cores)
-    range_bytes = max(LEAST_RANGE_BYTES, min(RANGE_BYTES, share))
-    task = F.floor(F.col("address") / range_bytes).cast("int")
-    return (
-        chosen.select("address", "size_bytes", task.alias("task"))
-        .repartitionById(size_bytes // range_bytes + 1, "task")
-        .sortWithinPartitions("address")
-        .select("address", "size_bytes")
-        .mapInArrow(write(decoder(sources, allowed)), from_arrow_schema(FILES))
-    )
 
 
 def decoder(sources: Sequence[SourceFile], allowed: Set[str] = NONE_ALLOWED) -> Task:

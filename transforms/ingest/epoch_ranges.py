@@ -12,9 +12,6 @@ from datetime import datetime
 from itertools import chain, pairwise
 from operator import itemgetter
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
 from transforms.lake.arrow_rows import Row
 
 
@@ -46,34 +43,6 @@ class FileEpochRange:
 # Ranges that are equal in these hold the same batches.
 _SAME_BATCHES = itemgetter("first_offset", "end_offset", "leader_epoch", "digest", "batches", "size_bytes")
 KEPT = tuple(name for name in FileEpochRange.__slots__ if name not in ("first_batch", "last_batch"))
-
-
-def file_ranges(scanned: DataFrame) -> DataFrame:
-    """Rows of scanning.SCANNED to one row a file and range: file_number, run_index, fields of FileEpochRange.
-
-    All damage of a file is one row without an epoch. The digest is the XOR of one hash a batch, so that
-    ranges can be joined without their batches.
-    """
-    end = F.col("last_offset") + 1
-    data = ~F.col("is_control")
-    identity = F.xxhash64("base_offset", "leader_epoch", "crc", "size_bytes")
-    return scanned.groupBy("file_number", "run_index", "leader_epoch").agg(
-        F.min("base_offset").alias("first_offset"),
-        F.max(end).alias("end_offset"),
-        F.bit_xor(identity).alias("digest"),
-        F.min_by("appended_at", "base_offset").alias("first_appended_at"),
-        F.max("appended_at").alias("last_appended_at"),
-        F.min_by(end, "base_offset").alias("first_batch_end_offset"),
-        F.min_by(F.when(data, end), F.when(data, F.col("base_offset"))).alias("first_data_end_offset"),
-        F.min_by(F.when(data, F.col("appended_at")), F.when(data, F.col("base_offset"))).alias(
-            "first_data_appended_at"
-        ),
-        F.count("*").alias("batches"),
-        F.sum("size_bytes").alias("size_bytes"),
-        F.min_by("crc", "base_offset").alias("first_batch_crc"),
-        F.min_by(identity, "base_offset").alias("first_batch"),
-        F.max_by(identity, "base_offset").alias("last_batch"),
-    )
 
 
 def overlap(ranges: Iterable[Row], log_of: Callable[[int], Hashable]) -> bool:

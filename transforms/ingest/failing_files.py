@@ -24,9 +24,11 @@ from transforms.ingest import checkpoints
 from transforms.ingest.captured_files import CaptureCopy, CapturedFile, sources_of
 from transforms.ingest.decoding import SourceFile, decoder
 from transforms.ingest.known_files import IngestFiles
-from transforms.ingest.scanning import DISORDERED, MOST_RANGES, SCANNED, per_file, scan_file
-from transforms.lake.arrow_rows import Row, arrow_schema, spark_types, to_rows
+from transforms.ingest.scanning import DISORDERED, MOST_RANGES, SCANNED, scan_file
+from transforms.ingest.spark_frames import per_file
+from transforms.lake.arrow_rows import Row
 from transforms.lake.isolation import place_of
+from transforms.lake.spark_rows import spark_types, to_rows
 from transforms.lake.spark_tasks import in_tasks
 from transforms.lake.table_files import Task, writing
 from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS, Table
@@ -155,7 +157,7 @@ def _frame(row: Row) -> Iterator[pa.RecordBatch]:
 
 
 def _written(decode: Task, table: Table, folder: str, how: Load) -> Task:
-    return writing(decode, Path(folder), arrow_schema(table.schema), how.constants)
+    return writing(decode, Path(folder), table.arrow_schema, how.constants)
 
 
 def _exhaust(task: Task, rows: Iterator[pa.RecordBatch]) -> None:

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kraft_core.format.record import BATCH_REASONS
-from transforms.ingest.decoding import one_copy
 from transforms.ingest.epoch_ranges import of_distinct_files, overlap
 from transforms.ingest.known_files import IngestFiles
+from transforms.ingest.spark_frames import one_copy
 from transforms.lake import delta_rs
 from transforms.lake.arrow_rows import Row
 from transforms.lake.lake import Lake, in_clusters
@@ -40,7 +40,7 @@ def batches_to_record(
 ) -> DataFrame | None:
     """Rows of BATCHES (but LOADED) that their replicas had not shown before; None if there are none.
 
-    scanned: good batches (scanning.SCANNED). ranges: their rows of epoch_ranges.file_ranges.
+    scanned: good batches (scanning.SCANNED). ranges: their rows of spark_frames.file_ranges.
     """
     key = list(BATCHES.key)
     run_columns = {column.name for column in LOADED}

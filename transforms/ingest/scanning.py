@@ -5,17 +5,14 @@ Damage is returned beside the batches, with the offsets that were lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from kraft_core.columnar.schema import HEADERS
-from transforms.lake.arrow_rows import Row, gathered, spark_types
+from transforms.lake.arrow_rows import Row, gathered
 
 # A file to read from position `start` on; file_number identifies it in every row that is made of it.
 # first_offset is the one expected at `start`; address is the place of `start` in the concatenation of what is
@@ -48,26 +45,6 @@ ROWS_AT_ONCE = 8192
 # of order, and after this many epochs, the rest of it is quarantined: no log of Kafka's is like that.
 MOST_FAULTS, MOST_RANGES = 2_000, 100_000
 DISORDERED = "disordered"
-
-
-def scan_segments(files: DataFrame) -> DataFrame:
-    """Batches and damage of segments (rows of FILES): rows of SCANNED. An unreadable file is damage."""
-    return files.mapInArrow(per_file(scan_file, SCANNED), from_arrow_schema(SCANNED))
-
-
-def per_file(
-    read: Callable[[Row], Iterator[pa.RecordBatch]], schema: pa.Schema
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A function for mapInArrow that reads each file of the rows in turn."""
-
-    declared = spark_types(schema)
-
-    def read_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        files = (file for batch in batches for file in batch.to_pylist())
-        for rows in together(part for file in files for part in read(file)):
-            yield rows.cast(declared)
-
-    return read_files
 
 
 def together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -202,13 +179,3 @@ def numbered(file: Row, rows: pa.RecordBatch) -> pa.RecordBatch:
     address = pc.add(rows["position"], file["address"] - file["start"])
     others = [rows[name] for name in SCANNED.names[2:]]
     return pa.RecordBatch.from_arrays([number, address, *others], schema=SCANNED)
-
-
-def good_batches(scanned: DataFrame) -> DataFrame:
-    """The batches whose checksum held."""
-    return scanned.where(F.col("reason").isNull())
-
-
-def damages(scanned: DataFrame) -> DataFrame:
-    """The bytes that could not be read."""
-    return scanned.where(F.col("reason").isNotNull())

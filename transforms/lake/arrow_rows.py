@@ -1,4 +1,4 @@
-"""Rows between Python, Arrow and Spark, so that times keep their zone and types are those declared."""
+"""Rows between Python and Arrow, so that times keep their zone and types are those declared."""
 
 from __future__ import annotations
 
@@ -7,43 +7,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
 
 # A row of any table: column name to value; times are datetimes with a zone.
 Row = dict[str, Any]
 EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-def to_frame(spark: SparkSession, rows: Iterable[Row], schema: StructType) -> DataFrame:
-    """Rows as a DataFrame of the schema; times are datetimes with a zone."""
-    return from_arrow(spark, to_arrow(rows, schema), schema)
-
-
-def from_arrow(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
-    """An Arrow table of the schema as a DataFrame. Spark refuses a table without chunks."""
-    return spark.createDataFrame(rows if len(rows) else [], schema)
-
-
-def to_arrow(rows: Iterable[Row], schema: StructType) -> pa.Table:
+def to_arrow(rows: Iterable[Row], schema: pa.Schema) -> pa.Table:
     """Rows as an Arrow table of the schema; times are datetimes with a zone."""
-    return pa.Table.from_pylist(list(rows), schema=arrow_schema(schema))
-
-
-def to_rows(frame: DataFrame) -> list[Row]:
-    """A small DataFrame as rows; times are datetimes in UTC."""
-    return frame.toArrow().to_pylist()
-
-
-def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema of a Spark schema, times in UTC."""
-    return to_arrow_schema(schema, timezone="UTC")
-
-
-def spark_types(schema: pa.Schema) -> pa.Schema:
-    """The schema with the types that Spark accepts from a Python function: times in microseconds."""
-    return arrow_schema(from_arrow_schema(schema))
+    return pa.Table.from_pylist(list(rows), schema=schema)
 
 
 def gathered(

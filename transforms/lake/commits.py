@@ -21,7 +21,7 @@ import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Field, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from transforms.lake.arrow_rows import Row, arrow_schema
+from transforms.lake.arrow_rows import Row
 from transforms.lake.commit_actions import actions_of, appending
 from transforms.lake.delta_rs import among, dataset
 from transforms.lake.file_changes import FileChange, StoredTable
@@ -129,7 +129,7 @@ class TableWriter:
         if (version + 1) % every == 0:
             return None
         check_conditional_puts(self.lake, listed.files)
-        folder, schema = table_folder(self.lake, table), arrow_schema(table.schema)
+        folder, schema = table_folder(self.lake, table), table.arrow_schema
         data = TableFile(folder, schema)
         data.add(pa.Table.from_pylist([row], schema=schema))
         written = data.close()
@@ -380,7 +380,7 @@ def has_landed(lake: Location, table: Table, name: str, version: int) -> bool:
 
 def delta_schema(table: Table) -> Schema:
     """The declared schema with its comments, as Delta has it."""
-    fields = zip(arrow_schema(table.schema), table.columns, strict=True)
+    fields = zip(table.arrow_schema, table.columns, strict=True)
     return Schema.from_arrow(pa.schema([f.with_metadata({"comment": c.comment}) for f, c in fields]))
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import builtins
 import re
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 
 from deltalake.exceptions import DeltaError
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 
 from transforms.lake.commits import FencedError
 from transforms.lake.storage.faults import fault_of
@@ -65,7 +64,7 @@ def is_of_run(error: Exception) -> bool:
     """Whether an exception is not due to the data: Spark, a file or a table failed, or the lease is lost."""
     of_task = _of_task(error)
     if of_task is None:
-        return isinstance(error, (PySparkException, Py4JError, DeltaError, OSError, FencedError))
+        return isinstance(error, (*_errors_of_spark(), DeltaError, OSError, FencedError))
     raised = getattr(builtins, of_task[0].split(":")[0], Exception)
     return issubclass(raised, OSError)
 
@@ -77,9 +76,19 @@ def raise_if_of_store(error: Exception, lake: Location) -> None:
         raise OSError(str(error)) from None
 
 
+def _errors_of_spark() -> tuple[type[Exception], ...]:
+    """What a session raises; none before there is one: its import takes longer than many a verb."""
+    if "pyspark" not in sys.modules:
+        return ()
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    return PySparkException, Py4JError
+
+
 def _of_task(error: Exception) -> tuple[str, str, str] | None:
     """What Python raised in a task of Spark, the function and the line; None if it did not."""
-    if not isinstance(error, (PySparkException, Py4JError)):
+    if not isinstance(error, _errors_of_spark()):
         return None
     text = str(error)
     frames = list(_FRAME.finditer(text))

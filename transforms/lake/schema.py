@@ -6,11 +6,10 @@ exist are created by their first writer.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 
+import pyarrow as pa
 from deltalake import Field
-from pyspark.sql.types import ArrayType, DataType, StructType
 
 from transforms.lake.commits import TableWriter, delta_schema
 from transforms.lake.storage import NoLakeError
@@ -41,7 +40,7 @@ def outdated_tables(path: Location, tables: Iterable[Table] = TABLES) -> list[Ta
     """Those that lack a declared column or struct field. Raises NoLakeError as missing_columns."""
     stored = _stored_schemas(path, tables)
     _missing(path, stored)
-    return [table for table, held in stored.items() if lacks(held, table.schema)]
+    return [table for table, held in stored.items() if lacks(pa.struct(held), pa.struct(table.arrow_schema))]
 
 
 def update_schemas(writer: TableWriter) -> None:
@@ -56,17 +55,16 @@ def update_schemas(writer: TableWriter) -> None:
         writer.add_columns(table, fields)
 
 
-def _stored_schemas(path: Location, tables: Iterable[Table] = TABLES) -> dict[Table, StructType]:
+def _stored_schemas(path: Location, tables: Iterable[Table] = TABLES) -> dict[Table, pa.Schema]:
     found = {}
     for table in tables:
         if exists(path, table):
             with read_table(path, table) as held:
-                stored = held.schema().to_json()
-            found[table] = StructType.fromJson(json.loads(stored))
+                found[table] = pa.schema(held.schema().to_arrow())
     return found
 
 
-def _missing(path: Location, stored: Mapping[Table, StructType]) -> list[str]:
+def _missing(path: Location, stored: Mapping[Table, pa.Schema]) -> list[str]:
     def named(columns: Iterable[tuple[Table, Column]]) -> list[str]:
         return [f"{table.name}.{column.name}" for table, column in columns]
 
@@ -81,10 +79,11 @@ def _missing(path: Location, stored: Mapping[Table, StructType]) -> list[str]:
     return named(missing)
 
 
-def lacks(held: DataType, wanted: DataType) -> bool:
+def lacks(held: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether a type lacks a field of another, at any depth."""
-    if isinstance(held, ArrayType) and isinstance(wanted, ArrayType):
-        return lacks(held.elementType, wanted.elementType)
-    if isinstance(held, StructType) and isinstance(wanted, StructType):
-        return any(f.name not in held.names or lacks(held[f.name].dataType, f.dataType) for f in wanted)
+    if pa.types.is_list(held) and pa.types.is_list(wanted):
+        return lacks(held.value_type, wanted.value_type)
+    if pa.types.is_struct(held) and pa.types.is_struct(wanted):
+        fields = {field.name: field.type for field in held}
+        return any(f.name not in fields or lacks(fields[f.name], f.type) for f in wanted)
     return False

@@ -32,8 +32,9 @@ from transforms.evidence.cluster_facts import (
 from transforms.evidence.fact_values import cluster_facts
 from transforms.evidence.pinned_tables import PinnedTables
 from transforms.ingest.quarantine import faults, quarantined
-from transforms.lake.arrow_rows import arrow_schema, moment
+from transforms.lake.arrow_rows import moment
 from transforms.lake.isolation import described, raise_if_of_store
+from transforms.lake.spark_rows import arrow_schema
 from transforms.lake.spark_tasks import in_tasks
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
@@ -90,7 +91,7 @@ def table_rows(derived: pa.Table, table: Table) -> pa.Table:
     clusters = derived["cluster_id"].combine_chunks().take(pc.list_parent_indices(rows))
     values = pc.list_flatten(rows)
     columns = {"cluster_id": clusters} | {n: values.field(n) for n in table.names if n != "cluster_id"}
-    return pa.table(columns).select(table.names).cast(arrow_schema(table.schema))
+    return pa.table(columns).select(table.names).cast(table.arrow_schema)
 
 
 def table_frame(derived: DataFrame, table: Table) -> DataFrame:

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from transforms.lake import delta_rs
-from transforms.lake.arrow_rows import to_frame, to_rows
 from transforms.lake.lake import Lake, in_clusters
+from transforms.lake.spark_rows import to_frame, to_rows
 from transforms.lake.tables import BATCHES, HISTORIES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, TABLES
 from transforms.quality.derived_counts import counted_rows
 

@@ -19,8 +19,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from transforms.lake.arrow_rows import to_rows
 from transforms.lake.lake import Lake, in_clusters
+from transforms.lake.spark_rows import to_rows
 from transforms.lake.tables import EXPECTATION_RESULTS, Table
 from transforms.quality.expectation_scope import WHOLE_SCOPE, Frames, Scope, lake_frames, scoped
 from transforms.quality.expectation_settings import Overrides, UnknownExpectationError, configured

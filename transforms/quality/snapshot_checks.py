@@ -30,8 +30,8 @@ from transforms.histories.replay_records import (
     log_columns,
     opened,
 )
-from transforms.lake.arrow_rows import spark_types
 from transforms.lake.isolation import described, raise_if_of_store
+from transforms.lake.spark_rows import spark_types
 from transforms.lake.spark_tasks import in_groups, in_tasks
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS

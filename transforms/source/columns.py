@@ -12,8 +12,7 @@ from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 from kraft_core.columnar.schema import RECORDS, message_columns
 from kraft_core.messages.schema import Message
 from kraft_core.wording import did_you_mean
-from transforms.lake.arrow_rows import arrow_schema
-from transforms.lake.tables.declaration import parse_type
+from transforms.lake.spark_rows import arrow_schema, parse_type
 from transforms.source.errors import SourceError
 
 # What all records of a file share.

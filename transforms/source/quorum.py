@@ -13,7 +13,8 @@ from kraft_core.format.capture import captured_at
 from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
 from kraft_core.wording import did_you_mean
 from transforms.ingest.inputs import InputError, Inputs, opened_inputs
-from transforms.lake.arrow_rows import Row, arrow_schema, moment
+from transforms.lake.arrow_rows import Row, moment
+from transforms.lake.spark_rows import arrow_schema
 from transforms.source.columns import PLAIN, declared_schema
 from transforms.source.errors import SourceError
 from transforms.source.options import OF_QUORUM, FileOptions, file_options

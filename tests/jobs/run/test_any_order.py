@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from tests.jobs.lakes import content, opened, run
-from transforms.lake.arrow_rows import Row, to_rows
+from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import rows_with
+from transforms.lake.spark_rows import to_rows
 from transforms.lake.tables import CAPTURES, QUARANTINE, RECORDS
 
 CLUSTER = "iWP35uOsShu1pFlBJh_E7w"

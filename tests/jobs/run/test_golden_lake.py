@@ -56,7 +56,7 @@ def test_the_lake_holds_what_the_pure_core_derives(
     rows = expected_rows[table.name]
     assert bool(rows) == (table is not QUARANTINE)
     names = [name for name in table.names if name not in ("run_id", "loaded_at")]
-    expected = to_arrow(rows, table.schema).select(names)
+    expected = to_arrow(rows, table.arrow_schema).select(names)
     found = arrow_with(lake.path, table, names)
     assert found.schema.names == names
     assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, expected.to_pylist()))

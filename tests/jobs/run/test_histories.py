@@ -15,8 +15,9 @@ from kraft_core.image.tables import KINDS
 from transforms.histories.missing import INCOMPLETE
 from transforms.histories.replay_plan import replays
 from transforms.histories.replay_tasks import RefusedInTasks, others_by_tasks, partitions_by_tasks
-from transforms.lake.arrow_rows import moment, to_rows
+from transforms.lake.arrow_rows import moment
 from transforms.lake.delta_rs import cluster_ids, rows_with
+from transforms.lake.spark_rows import to_rows
 from transforms.lake.tables import (
     HISTORIES,
     METADATA_TRANSACTIONS,

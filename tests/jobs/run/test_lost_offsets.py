@@ -16,8 +16,8 @@ from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.messages.metadata import by_api_key
 from tests.jobs.lakes import opened, run
 from tests.kraft_core.batches import log_of, no_op_batch, raw, resealed
-from transforms.lake.arrow_rows import to_rows
 from transforms.lake.delta_rs import rows_with
+from transforms.lake.spark_rows import to_rows
 from transforms.lake.tables import QUARANTINE, RECORDS, TOPICS
 
 # Offsets 5 to 14, between good batches.

@@ -15,8 +15,8 @@ from kraft_core.format.capture import EDGE_BYTES
 from tests.jobs.captured_logs import captured
 from tests.jobs.lakes import report, run, versions
 from tests.kraft_core.batches import no_op_batch
-from transforms.lake.arrow_rows import to_rows
 from transforms.lake.delta_rs import newest_version, rows_with
+from transforms.lake.spark_rows import to_rows
 from transforms.lake.tables import CAPTURES, RUNS
 from transforms.lake.tables.declaration import CHECKPOINT_EVERY
 

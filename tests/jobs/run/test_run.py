@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from transforms.lake.arrow_rows import to_rows
 from transforms.lake.delta_rs import rows_with
+from transforms.lake.spark_rows import to_rows
 from transforms.lake.tables import BATCHES, EPOCHS, RECORDS, SNAPSHOTS, TABLES, VOTER_SETS, Table
 
 

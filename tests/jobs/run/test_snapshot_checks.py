@@ -17,9 +17,9 @@ from deltalake import write_deltalake
 from jobs.derivation.compare_snapshots import cluster_comparisons, key_of, wanted_comparisons
 from jobs.runtime.task_counts import task_count
 from kraft_core.findings.snapshot_replays import Comparison, replays
-from transforms.lake.arrow_rows import to_rows
 from transforms.lake.delta_rs import arrow_with, rows_with
 from transforms.lake.lake import existing_lake
+from transforms.lake.spark_rows import to_rows
 from transforms.lake.tables import (
     BATCHES,
     CAPTURES,

@@ -15,9 +15,9 @@ from jobs.cli import main
 from jobs.runtime.fail_on import ErrorCheck, verdict
 from tests.jobs.lakes import opened
 from tests.transforms.quality.sound_cluster import a_row
-from transforms.lake.arrow_rows import to_frame
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import rows_with
+from transforms.lake.spark_rows import to_frame
 from transforms.lake.storage import prepare_lake
 from transforms.lake.tables import (
     ACKNOWLEDGEMENTS,

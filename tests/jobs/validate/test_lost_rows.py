@@ -16,7 +16,6 @@ from deltalake import write_deltalake
 
 from jobs.cli import main
 from tests.jobs.lakes import opened
-from transforms.lake.arrow_rows import arrow_schema
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import arrow_with, exists, rows_with
 from transforms.lake.tables import DERIVATIONS, EXPECTATION_RESULTS, TABLES, Table
@@ -75,7 +74,7 @@ def damaged(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def delete(lake: Path, table: Table, condition: str) -> None:
     """Delete rows. DeltaTable.delete would write files whose strings Arrow cannot compare with others."""
-    none = arrow_schema(table.schema).empty_table()
+    none = table.arrow_schema.empty_table()
     write_deltalake(lake / table.name, none, mode="overwrite", predicate=condition)
 
 

@@ -280,7 +280,7 @@ def test_rows_are_replaced_where_they_meet_a_condition(lake: Path) -> None:
     assert len(before & set(newest(lake).file_uris())) == 1
     (stored,) = rows_with(lake, CLUSTER_NAMES, cluster_id=["d"])
     assert stored == OTHER
-    rows = to_arrow([OTHER | {"name": "5"}], CLUSTER_NAMES.schema)
+    rows = to_arrow([OTHER | {"name": "5"}], CLUSTER_NAMES.arrow_schema)
     writer.replace_where(CLUSTER_NAMES, among({"cluster_id": ["d"]}), rows)
     writer.replace_where(CLUSTER_NAMES, OF_A, files=files(lake))
     assert names(lake) == {("b", "2"), ("d", "4"), ("d", "5")}

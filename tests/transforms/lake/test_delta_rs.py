@@ -13,10 +13,10 @@ from pyspark.sql.types import DataType
 
 from tests.transforms.quality.sound_cluster import a_row
 from transforms.lake import delta_rs, table_files
-from transforms.lake.arrow_rows import arrow_schema
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import among, each_row, greatest, rows_with
 from transforms.lake.lake import Lake
+from transforms.lake.spark_rows import parse_type
 from transforms.lake.storage import prepare_lake
 from transforms.lake.tables import (
     BROKERS,
@@ -28,7 +28,6 @@ from transforms.lake.tables import (
     VOTER_SETS,
     Table,
 )
-from transforms.lake.tables.declaration import parse_type
 
 NAMES = ["cluster_id", "capture_id", "node_id"]
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -79,7 +78,7 @@ def test_equal_rows_are_not_written(spark: Any, lake: Any, tmp_path: Path) -> No
     prepare_lake(tmp_path / "lake")
     other = Lake(spark, tmp_path / "lake")
     clusters = sorted({row["cluster_id"] for row in rows_with(lake.path, VOTER_SETS, ["cluster_id"])})
-    rows = lake.read(VOTER_SETS).toArrow().select(VOTER_SETS.names).cast(arrow_schema(VOTER_SETS.schema))
+    rows = lake.read(VOTER_SETS).toArrow().select(VOTER_SETS.names).cast(VOTER_SETS.arrow_schema)
     backwards = rows.take(list(range(len(rows)))[::-1])
     log = other.path / VOTER_SETS.name / "_delta_log"
     for given, versions in ((rows, 2), (backwards, 2), (rows.slice(1), 3), (rows.slice(1), 3), (rows, 4)):

@@ -17,7 +17,6 @@ from deltalake import DeltaTable
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from transforms.lake import table_files
-from transforms.lake.arrow_rows import arrow_schema
 from transforms.lake.delta_rs import arrow_with, opened
 from transforms.lake.lake import Lake
 from transforms.lake.schema import outdated_tables, update_schemas
@@ -53,7 +52,7 @@ def files_of(lake: Lake, table: Table, rows: pa.Table) -> Any:
 
     half = len(rows) // 2
     parts = lake.spark.createDataFrame([(0, half), (half, len(rows))], "first bigint, end bigint")
-    write = writing(decode, lake.folder(table), arrow_schema(table.schema), LOAD)
+    write = writing(decode, lake.folder(table), table.arrow_schema, LOAD)
     return parts.coalesce(1).repartition(2, "first").mapInArrow(write, from_arrow_schema(FILES))
 
 
@@ -90,7 +89,7 @@ def test_the_log_tells_what_spark_would(both: tuple[Table, Lake, Lake]) -> None:
     """
     table, by_spark, _ = both
     rows = arrow_with(by_spark.path, table, table.names)
-    told = Statistics(arrow_schema(table.schema))
+    told = Statistics(table.arrow_schema)
     for batch in rows.to_batches(max_chunksize=1000):
         told.add(pa.Table.from_batches([batch]))
     ours = json.loads(told.as_json())

@@ -22,7 +22,7 @@ from tests.transforms.quality.sound_cluster import (
     sound_cluster,
 )
 from transforms.lake import tables
-from transforms.lake.arrow_rows import to_frame
+from transforms.lake.spark_rows import to_frame
 from transforms.quality.expectation_scope import DERIVED_ROWS, Scope, scoped
 from transforms.quality.expectation_settings import UnknownExpectationError, configured
 from transforms.quality.expectation_suites import COMMON, WHOLE_LAKE, Suite, suites

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from transforms.lake.tables.declaration import parse_type
+from transforms.lake.spark_rows import parse_type
 from transforms.source.errors import SourceError
 from transforms.source.quorum import KraftQuorumDataSource
 

@@ -22,7 +22,7 @@ from kraft_core.format.secrets import redact
 from kraft_core.format.segment import Damage, scan
 from kraft_core.format.snapshot import parse_name, read_snapshot
 from tests.kraft_core.columnar.test_json_text import GOLDEN, expected
-from transforms.lake.tables.declaration import parse_type
+from transforms.lake.spark_rows import parse_type
 from transforms.source import planning
 from transforms.source.columns import checked, default_schema
 from transforms.source.errors import SourceError

@@ -5,35 +5,25 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    ByteType,
-    DataType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+import pyarrow as pa
 
-_SIMPLE_TYPES: dict[str, DataType] = {
-    "STRING": StringType(),
-    "BINARY": BinaryType(),
-    "BOOLEAN": BooleanType(),
-    "TINYINT": ByteType(),
-    "SMALLINT": ShortType(),
-    "INT": IntegerType(),
-    "BIGINT": LongType(),
-    "DOUBLE": DoubleType(),
-    "TIMESTAMP": TimestampType(),
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_SIMPLE_TYPES = {
+    "STRING": pa.string(),
+    "BINARY": pa.binary(),
+    "BOOLEAN": pa.bool_(),
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INT": pa.int32(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "TIMESTAMP": pa.timestamp("us", "UTC"),
 }
+_NAMES = {type_: name.lower() for name, type_ in _SIMPLE_TYPES.items()}
 
 # So long Delta logs keep commits that a checkpoint replaced: as long as maintain keeps replaced files.
 # kraftlake follow makes thousands of commits a day. Ids of loads stay: a run that was killed may be repeated
@@ -82,6 +72,11 @@ class Table:
         return _spark_schema(self.columns)
 
     @property
+    def arrow_schema(self) -> pa.Schema:
+        """The same as Arrow has it, times in UTC."""
+        return _arrow_schema(self.columns)
+
+    @property
     def names(self) -> list[str]:
         return [c.name for c in self.columns]
 
@@ -93,34 +88,54 @@ def required(name: str, type_: str, comment: str) -> Column:
 
 @cache
 def _spark_schema(columns: tuple[Column, ...]) -> StructType:
-    return StructType([StructField(c.name, parse_type(c.type), c.nullable) for c in columns])
+    # Most verbs that read a lake take less time than the import of PySpark.
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(_arrow_schema(columns))
 
 
-def parse_type(text: str) -> DataType:
-    """The Spark type that a declaration names. Spark's own parser needs a session."""
+@cache
+def _arrow_schema(columns: tuple[Column, ...]) -> pa.Schema:
+    return pa.schema([pa.field(c.name, arrow_type(c.type), c.nullable) for c in columns])
+
+
+def type_name(type_: pa.DataType) -> str:
+    """How Spark SQL writes a type that a column can have."""
+    if pa.types.is_list(type_):
+        return f"array<{type_name(type_.value_type)}>"
+    if pa.types.is_map(type_):
+        return f"map<{type_name(type_.key_type)},{type_name(type_.item_type)}>"
+    if pa.types.is_struct(type_):
+        return f"struct<{','.join(f'{field.name}:{type_name(field.type)}' for field in type_)}>"
+    return "timestamp" if pa.types.is_timestamp(type_) else _NAMES[type_]
+
+
+def arrow_type(text: str) -> pa.DataType:
+    """The type that a declaration names, as Spark has it in Arrow."""
     return _next_type(re.findall(r"\w+|[<>,:]", text)[::-1])
 
 
-def _next_type(tokens: list[str]) -> DataType:
+def _next_type(tokens: list[str]) -> pa.DataType:
     """Read one type off the end of the tokens, which are in reverse order."""
     name = tokens.pop().upper()
     if name in _SIMPLE_TYPES:
         return _SIMPLE_TYPES[name]
     tokens.pop()  # <
     if name == "ARRAY":
-        found: DataType = ArrayType(_next_type(tokens))
+        found = pa.list_(pa.field("element", _next_type(tokens)))
     elif name == "MAP":
         key = _next_type(tokens)
         tokens.pop()  # ,
-        found = MapType(key, _next_type(tokens))
+        found = pa.map_(key, _next_type(tokens))
     elif name == "STRUCT":
-        found = StructType()
+        fields = []
         while tokens[-1] != ">":
             field = tokens.pop()
             tokens.pop()  # :
-            found.add(field, _next_type(tokens))
+            fields.append(pa.field(field, _next_type(tokens)))
             if tokens[-1] == ",":
                 tokens.pop()
+        found = pa.struct(fields)
     else:
         raise ValueError(f"unknown type {name}")
     tokens.pop()  # >

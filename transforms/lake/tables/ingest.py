@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pyspark.sql.pandas.types import from_arrow_type
-
 from kraft_core.columnar.schema import RECORDS as RECORDS_SCHEMA
 from kraft_core.columnar.schema import message_columns
 from transforms.lake.tables.columns import (
@@ -16,7 +14,7 @@ from transforms.lake.tables.columns import (
     VOTERS_TYPE,
     WITHIN,
 )
-from transforms.lake.tables.declaration import Column, Table, required
+from transforms.lake.tables.declaration import Column, Table, required, type_name
 
 # Version of the reader; a higher one reads all segments again.
 PARSER_VERSION = 1
@@ -50,7 +48,7 @@ def record_columns(*without: str) -> tuple[Column, ...]:
         m.column: f"Fields of {m.name}; null for other types" for m in message_columns()
     }
     return tuple(
-        Column(f.name, from_arrow_type(f.type).simpleString(), comments[f.name], f.nullable)
+        Column(f.name, type_name(f.type), comments[f.name], f.nullable)
         for f in RECORDS_SCHEMA
         if f.name not in without
     )
