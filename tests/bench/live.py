@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from tests.bench.frame import Bench, Row
 from tests.bench.inputs import first_segment, mixed_log
-from tests.bench.memory import processes, shared_out_mib
+from tests.bench.memory import memory_mib, processes
 from tests.bench.served_log import LEADER, ServedLog
 from tests.bench.source import tree_seconds
 from tests.transforms.live.loopback import listening
@@ -83,7 +83,7 @@ def resident_mib(seconds: int) -> float:
     """The most memory, in MiB, that this process and all that it started have at once in so many seconds."""
     most, end = 0.0, time.monotonic() + seconds
     while time.monotonic() < end:
-        most = max(most, sum(shared_out_mib(process) for process, _ in processes(os.getpid())))
+        most = max(most, sum(memory_mib(process, "VmRSS") for process, _ in processes(os.getpid())))
         time.sleep(1)
     return most
 

@@ -54,26 +54,25 @@ def processes(root: int) -> Iterator[tuple[int, str]]:
     found = [(root, "driver")]
     for process, kind in found:
         yield process, kind
-        found += children[process]
+        started = children[process]
+        if kind == "java":
+            # While Java starts a program, that has all pages of the JVM for a moment.
+            started = [(child, of) for child, of in started if _program(child) != _program(process)]
+        found += started
 
 
-def shared_out_mib(process: int) -> float:
-    """Its part of the memory that it and others have now, in MiB; 0 if it has just ended.
-
-    The sum over processes counts no page twice, as that of VmRSS does while Java starts a program: its child
-    has all pages of the JVM for a moment.
-    """
+def _program(process: int) -> Path | None:
+    """The file that it executes; None if it has just ended."""
     try:
-        lines = Path("/proc", str(process), "smaps_rollup").read_text().splitlines()
+        return Path("/proc", str(process), "exe").readlink()
     except OSError:
-        return 0.0
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:")), 0.0)
+        return None
 
 
-def memory_mib(process: int) -> float:
-    """Its most memory, in MiB; 0 if the process has just ended."""
+def memory_mib(process: int, which: str = "VmHWM") -> float:
+    """Its most memory, or by VmRSS its memory now, in MiB; 0 if the process has just ended."""
     try:
         lines = Path("/proc", str(process), "status").read_text().splitlines()
     except OSError:
         return 0.0
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(which)), 0.0)
