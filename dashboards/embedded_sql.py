@@ -2,17 +2,23 @@
 
 A Spark session takes 20 seconds to start, this engine milliseconds. The views that it runs are written in
 SQL that both engines read; EQUIVALENTS holds what they spell differently.
+
+The engine puts a view's definition in the place of its name. Views and small tables that are named more than
+once are put into memory instead, or they would be planned, read and evaluated as often.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 from deltalake import QueryBuilder
 
-from dashboards.definitions import FILES, chosen, needed, statements
+from dashboards.definitions import FILES, chosen, defined, needed, statements
+from dashboards.view_columns import VIEWS
+from transforms.lake.delta_rs import size_bytes
 from transforms.lake.storage.location import Location
 from transforms.lake.storage.table_folders import exists, queried_table
 from transforms.lake.tables import REPLAYS, TABLES, Table
@@ -24,7 +30,9 @@ EQUIVALENTS = (
 )
 # DataFusion compares the schemas of a plan including the comments of columns, and fails where a UNION joins
 # columns with different ones.
-SETTINGS = "SET datafusion.execution.skip_physical_aggregate_schema_check = true"
+SETTINGS = {"datafusion.execution.skip_physical_aggregate_schema_check": "true"}
+# The files of a small table.
+MOST_BYTES = 1024 * 1024
 
 _TYPE_NAMES = {
     pa.bool_(): "Boolean",
@@ -50,22 +58,33 @@ def query(lake: Location, view: str, sql: str, clusters: Sequence[str] = ()) -> 
     missing = [table for table in tables if not exists(lake, table)]
     if missing and not exists(lake, REPLAYS):
         return None
-    engine = QueryBuilder()
-    engine.execute(SETTINGS)
+    definitions = [_translated(d) for file in FILES for d in chosen(statements(file), names)]
+    used = _uses([*definitions, sql])
+    engine = QueryBuilder(SETTINGS)
     among = f"cluster_id IN ({', '.join(map(_literal, clusters))})" if clusters else "true"
-    for table in missing:
-        engine.execute(f"CREATE VIEW {table.name} AS SELECT {_nulls(table)} WHERE false")
     for table in tables:
-        if table in missing:
-            continue
+        rows = f"(SELECT {_nulls(table)} WHERE false)" if table in missing else f"every_{table.name}"
+        if table not in missing:
+            engine.register(rows, queried_table(lake, table))
+        columns = [f'"{name}"' for name in table.names if name in used or name in VIEWS[view]]
         # A condition on the view itself is not passed on through its windows and joins.
-        engine.register(f"every_{table.name}", queried_table(lake, table))
         condition = among if "cluster_id" in table.names else "true"
-        engine.execute(f"CREATE VIEW {table.name} AS SELECT * FROM every_{table.name} WHERE {condition}")
-    for file in FILES:
-        for definition in chosen(statements(file), names):
-            engine.execute(_translated(definition))
+        is_held = used[table.name] > 1 and size_bytes(lake, table) <= MOST_BYTES
+        _make(engine, table.name, f"SELECT {', '.join(columns)} FROM {rows} WHERE {condition}", is_held)
+    for definition in definitions:
+        name = defined(definition)
+        _make(engine, name, re.split(r"\sAS\s", definition, maxsplit=1)[1], used[name] - 1 > 1)
     return pa.table(engine.execute(sql))
+
+
+def _make(engine: QueryBuilder, name: str, made_of: str, is_held: bool) -> None:
+    engine.execute(f"CREATE {'TABLE' if is_held else 'VIEW'} {name} AS {made_of}")
+
+
+def _uses(queries: Iterable[str]) -> Counter[str]:
+    """How often each word stands in SQL, outside of texts."""
+    texts_left_out = re.sub(r"'[^']*'", "", " ".join(queries))
+    return Counter(re.findall(r"\w+", texts_left_out))
 
 
 def _nulls(table: Table) -> str:
