@@ -12,7 +12,7 @@ from kraft_core.evidence.watermark_at import WatermarkAt, newest_watermark
 from kraft_core.format.capture import FOLLOWED_NODE_ID
 from kraft_core.wording import count
 from transforms.histories.missing import missing_by_cluster
-from transforms.histories.replay_plan import known_paths
+from transforms.histories.replay_steps import known_paths
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.isolation import apart
 from transforms.lake.lives import life_words, named_clusters

@@ -17,7 +17,7 @@ from dashboards import embedded_sql
 from dashboards.report import aggregates
 from dashboards.report.queries import NEWEST, Row, Rows
 from transforms.histories.missing import missing_by_cluster
-from transforms.histories.replay_plan import known_paths
+from transforms.histories.replay_steps import known_paths
 from transforms.lake.storage.location import Location
 
 # Successive events that do the same to the same subject make one group, and so do those of any partitions.

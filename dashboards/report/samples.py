@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from dashboards.report.lanes import LaneReplica
 from dashboards.report.queries import LakeTables, Row, Rows
-from kraft_core.findings.describe import LIVE
+from kraft_core.format.capture import LIVE
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import OBSERVATIONS
 

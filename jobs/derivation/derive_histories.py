@@ -18,7 +18,8 @@ from transforms.histories import partition_replay
 from transforms.histories.other_kinds import OTHERS, count_others, other_versions
 from transforms.histories.partition_replay import changed_partitions, count_partitions
 from transforms.histories.refused_records import OfCluster, changed_rows
-from transforms.histories.replay_plan import ReplayPlan, lowest_start, replaced_by, replays, step_row
+from transforms.histories.replay_plan import ReplayPlan, lowest_start, replaced_by, replays
+from transforms.histories.replay_steps import step_row
 from transforms.histories.replay_tasks import RefusedInTasks, others_by_tasks, partitions_by_tasks
 from transforms.lake.arrow_rows import moment
 from transforms.lake.delta_rs import among

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from jobs.runtime.run_record import RunRecord
-from kraft_core.findings.describe import LIVE
+from kraft_core.format.capture import LIVE
 from transforms.lake.delta_rs import among, arrow_with, greatest
 from transforms.lake.lake import Lake
 from transforms.lake.storage.location import Location

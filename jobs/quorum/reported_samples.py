@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from jobs.quorum.sample import Sample
-from kraft_core.findings.describe import LIVE, is_live
+from kraft_core.format.capture import LIVE, is_live
 from transforms.lake.delta_rs import arrow_with, rows_with
 from transforms.lake.storage.location import Location
 from transforms.lake.storage.table_folders import exists

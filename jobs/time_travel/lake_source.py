@@ -23,7 +23,7 @@ from kraft_core.raft.voters import VoterSet
 from transforms.evidence.fact_values import voter_value
 from transforms.histories.clocks import Clock, clocks
 from transforms.histories.missing import missing_by_cluster
-from transforms.histories.replay_plan import known_paths
+from transforms.histories.replay_steps import known_paths
 from transforms.lake.arrow_rows import milliseconds
 from transforms.lake.delta_rs import arrow_with, exists, rows_with
 from transforms.lake.storage.location import Location

@@ -4,7 +4,7 @@
 changes only how its times are written. The name of an output begins with the time the command was started (ms
 since the epoch); what it prints was true at one moment between that and its end. Source: Kafka's
 MetadataQuorumCommand. kraftlake follow writes what a leader answers in the same form, under a name that ends
-with LIVE.
+with LIVE (kraft_core.format.capture).
 """
 
 from __future__ import annotations
@@ -21,23 +21,17 @@ from typing import Any, cast
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.rows import HighWatermarkRow
 from kraft_core.findings.facts import Holder, Observation
+from kraft_core.format.capture import is_live
 from kraft_core.messages.uuid_text import ZERO_UUID, uuid_bytes, uuid_text
 
 LONGEST_COMMAND_MS = 10_000
 """How long a describe command is assumed to have run where its end is unknown."""
-
-LIVE = "-live.txt"
 
 _STARTED_AT = re.compile(r"(\d{13,})(?:\D|$)", re.ASCII)
 _FIELD = re.compile(r"(\w+):(.*)", re.ASCII)
 _STATUS_FIELDS = ("LeaderId", "LeaderEpoch", "HighWatermark", "CurrentVoters", "CurrentObservers")
 _REPLICATION_FIELDS = ("NodeId", "LogEndOffset", "Lag", "Status")
 _PRINTED = re.compile(rf"(?:ClusterId|{'|'.join(_STATUS_FIELDS)}):|NodeId\s|LogEndOffset\s", re.ASCII)
-
-
-def is_live(source: str) -> bool:
-    """Whether an output of this name was written by kraftlake follow."""
-    return source.endswith(LIVE)
 
 
 def is_output(text: str) -> bool:

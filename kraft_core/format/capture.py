@@ -19,8 +19,15 @@ from kraft_core.messages.uuid_text import ZERO_UUID
 EDGE_BYTES = 64 * 1024
 # Instead of a node's id: of what leaders sent to a follower, which is nobody's replica (Fetch's replicaId).
 FOLLOWED_NODE_ID = -1
+# How names of describe outputs end that kraftlake follow wrote.
+LIVE = "-live.txt"
 CAPTURE_JSON = "capture.json"
 CapturedAtSource = Literal["flag", "capture.json", "file_time"]
+
+
+def is_live(source: str) -> bool:
+    """Whether an output of describe of this name was written by kraftlake follow."""
+    return source.endswith(LIVE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from kraft_core.evidence.facts import (
     SnapshotFacts,
     copied_between,
 )
-from kraft_core.findings.describe import is_live
+from kraft_core.format.capture import is_live
 from kraft_core.messages.schema import Field
 from transforms.lake.arrow_rows import milliseconds
 

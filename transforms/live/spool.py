@@ -18,9 +18,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from kraft_core.columnar.timestamps import representable
-from kraft_core.findings.describe import LIVE
 from kraft_core.format.batch import BatchHeader
-from kraft_core.format.capture import CAPTURE_JSON
+from kraft_core.format.capture import CAPTURE_JSON, LIVE
 from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.format.side_file_texts import checkpoint_name
 from kraft_core.format.side_files import read_meta_properties

@@ -24,7 +24,7 @@ from kraft_core.restore.broker_dirs import HeldPartition
 from transforms.evidence.fact_values import known_ms
 from transforms.histories.clocks import Clock, clocks
 from transforms.histories.missing import lacking_by_cluster
-from transforms.histories.replay_plan import known_paths
+from transforms.histories.replay_steps import known_paths
 from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.storage.location import Location

@@ -24,7 +24,8 @@ from tests.transforms.histories.replayed import (
     snapshot_records_table,
 )
 from transforms.histories.refused_records import REFUSAL
-from transforms.histories.replay_plan import replays, step_row
+from transforms.histories.replay_plan import replays
+from transforms.histories.replay_steps import step_row
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import among, rows_with
 from transforms.lake.lake import Lake
