@@ -58,6 +58,9 @@ def run(args: argparse.Namespace) -> int:
     request, release = _request(args), release_of(args.tool)
     if release is None or release.name not in _KNOWN:
         raise Failure(f"kafka-storage of {args.tool} is not known; known releases: {', '.join(_KNOWN)}")
+    if args.root is not None and not args.root.is_dir():
+        # In a folder that is not there every directory would be missing, and formatting it safe.
+        raise Failure(f"--root {args.root} is not a folder", ExitCode.NOTHING_READABLE)
     answer = answer_of(args.server_properties, args.root, request, release)
     if args.format == "json":
         print_line(json_line(as_json(answer)))

@@ -62,6 +62,11 @@ def test_a_captured_directory_is_formatted_already(
     assert "kafka-storage info now, exit code 0:" in out
 
 
+def test_a_copy_that_is_not_there(node: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(asked(node, "--standalone", "--root", str(node.parent / "rot"))) == 3
+    assert "rot is not a folder" in capsys.readouterr().err
+
+
 def test_a_log_without_meta_properties_is_a_risk(node: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (node.parent / "data/__cluster_metadata-0").mkdir(parents=True)
     assert main(asked(node, "--standalone")) == 1
