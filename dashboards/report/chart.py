@@ -16,8 +16,6 @@ from dashboards.report.timescale import TimeScale
 AXIS_HEIGHT = 36
 # A mark is never narrower, in percent of the width.
 LEAST_WIDTH = 0.25
-# A label nearer to an edge, in percent, begins or ends there: on a phone half a date is this wide.
-EDGE = 9.0
 
 
 def pct(x: float) -> str:
@@ -68,10 +66,9 @@ def time_grid(scale: TimeScale, height: float) -> list[Markup]:
     for tick in scale.ticks():
         kind = " minor" if tick.minor else ""
         parts.append(line(tick.x, 0, tick.x, height, "grid"))
-        anchor = "start" if tick.x < EDGE else "end" if tick.x > 100 - EDGE else "middle"
-        parts.append(label(tick.x, height + 15, tick.label, f"tick {anchor}{kind}"))
+        parts.append(label(tick.x, height + 15, tick.label, f"tick {tick.anchor}{kind}"))
         if tick.day:
-            parts.append(label(tick.x, height + 29, tick.day, f"tick day {anchor}{kind}"))
+            parts.append(label(tick.x, height + 29, tick.day, f"tick day {tick.anchor}{kind}"))
     return parts
 
 

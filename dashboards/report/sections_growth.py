@@ -30,8 +30,8 @@ def _kinds(rows: list[Row]) -> Markup:
         )
         for row in rows
     ]
-    columns = [Col("Cause"), Col("Record type"), Col("Topic"), Col("Records", True), Col("Size", True),
-               Col("Of the log", True)]  # fmt: skip
+    columns = [Col("Cause"), Col("Record type"), Col("Topic", names=True), Col("Records", True),
+               Col("Size", True), Col("Of the log", True)]  # fmt: skip
     shown = sum(row["size_bytes"] for row in rows)
     rest = f" Other records take {size(whole - shown)}." if whole > shown else ""
     more = f"{size(whole)}, appended on {count(days, 'day')}.{rest}"

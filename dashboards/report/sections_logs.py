@@ -83,7 +83,8 @@ def recovery(view: View) -> Markup | None:
         for candidate in [*best, *others]
     ]
     columns = [Col("Candidate"), Col("Replica"), Col("Directory"), Col("Last epoch", True),
-               Col("Log end", True), Col("Voter set in force"), Col("Loses", long=True)]  # fmt: skip
+               Col("Log end", True), Col("Voter set in force", names=True),
+               Col("Loses", long=True)]  # fmt: skip
     return el(
         "div",
         el("p", el("b", words), f": {advice['why']}.", class_=f"advice {kind}"),

@@ -30,8 +30,8 @@ def min_isr(view: View) -> Markup | None:
         )
         for r in rows
     ]
-    columns = [Col("Topic"), Col("Partitions"), Col("From"), Col("To"), Col("For", True), Col("ISR"),
-               Col("min.insync.replicas", True), Col("Status")]  # fmt: skip
+    columns = [Col("Topic", names=True), Col("Partitions"), Col("From"), Col("To"), Col("For", True),
+               Col("ISR"), Col("min.insync.replicas", True), Col("Status")]  # fmt: skip
     more = newest(len(rows), view.of("under_min_isr_totals")[0]["spans"], "spans")
     return el("div", picture, table("Partitions under min ISR", columns, cells, more))
 
@@ -69,8 +69,8 @@ def admin_events(view: View) -> Markup | None:
         )
         for e in events
     ]
-    columns = [Col("When"), Col("Offset", True), Col("Operation"), Col("Resource"), Col("Change", long=True),
-               Col("Status")]  # fmt: skip
+    columns = [Col("When"), Col("Offset", True), Col("Operation"), Col("Resource", names=True),
+               Col("Change", long=True), Col("Status")]  # fmt: skip
     more = "The newest operations. “At or before”: only a snapshot that ends there shows the operation."
     ids: list[str | None] = []
     for event in events:

@@ -175,7 +175,7 @@ def quarantine(view: View) -> Markup | None:
         )
         for r in rows
     ]
-    columns = [Col("Node"), Col("Captured"), Col("File"), Col("At byte", True), Col("Size", True),
+    columns = [Col("Node"), Col("Captured"), Col("File", names=True), Col("At byte", True), Col("Size", True),
                Col("Reason"), Col("Offsets lost", True)]  # fmt: skip
     more = newest(len(rows), view.count("quarantine"), "byte ranges")
     return table("Bytes that no copy supplied", columns, cells, more)

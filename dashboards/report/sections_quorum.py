@@ -35,7 +35,7 @@ def voting(view: View) -> Markup | None:
                 of_set.get("evidence"),
             )
         )
-    columns = [Col("When"), Col("Offset / epoch", True), Col("Change"), Col("Directory"),
+    columns = [Col("When"), Col("Offset / epoch", True), Col("Change", names=True), Col("Directory"),
                Col("Voters then"), Col("Status"), Col("Proven by", long=True)]  # fmt: skip
     first = None if rows else el("p", _without_changes(view), class_="more")
     return el(

@@ -12,15 +12,16 @@ from dashboards.report.markup import Markup, el
 
 @dataclass(frozen=True, slots=True)
 class Col:
-    """A column: its heading, and whether it holds numbers or sentences."""
+    """A column: its heading, and whether it holds numbers, sentences, or names of captured things."""
 
     title: str
     numeric: bool = False
     long: bool = False
+    names: bool = False
 
     @property
     def kind(self) -> str | None:
-        return "n" if self.numeric else "long" if self.long else None
+        return "n" if self.numeric else "long" if self.long else "names" if self.names else None
 
 
 def table(

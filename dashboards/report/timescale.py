@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 
 from dashboards.report.formatting import DAY, HOUR, MINUTE, SECOND, moment
 
@@ -18,8 +19,10 @@ FOLD_WIDTH = 5.0
 MOST_FOLDS = 6
 # A quiet period is folded if it takes more than this share of the proportional part.
 FOLDED_SHARE = 0.75
-# The width of an axis label on a wide screen.
-LABEL_WIDTH = 9.5
+# The width of an axis label on a wide screen, and on a phone.
+LABEL_WIDTH, LABEL_WIDTH_ON_A_PHONE = 9.5, 19.0
+# A label nearer to an edge begins or ends there: on a phone half a date is this wide.
+EDGE = 9.0
 
 STEPS = tuple(
     n * unit
@@ -58,6 +61,10 @@ class AxisTick:
     day: str | None
     minor: bool
 
+    @property
+    def anchor(self) -> str:
+        return _anchor(self.x)
+
 
 @dataclass(frozen=True, slots=True)
 class TimeScale:
@@ -87,7 +94,7 @@ class TimeScale:
     def ticks(self) -> list[AxisTick]:
         """Labels of the proportional segments, none too close to another."""
         found: list[AxisTick] = []
-        day = None
+        day, taken = None, -inf
         for segment in self.segments:
             if segment.folded or segment.end == segment.start:
                 continue
@@ -98,11 +105,20 @@ class TimeScale:
                     continue
                 today = moment(ms).strftime("%Y-%m-%d")
                 label = today if step >= DAY else moment(ms).strftime(_clock_format(step))
-                found.append(
-                    AxisTick(x, label, today if today != day and step < DAY else None, len(found) % 2 == 1)
-                )
-                day = today
+                left, right = _on_a_phone(x)
+                found.append(AxisTick(x, label, today if today != day and step < DAY else None, left < taken))
+                day, taken = today, taken if left < taken else right
         return found
+
+
+def _anchor(x: float) -> str:
+    return "start" if x < EDGE else "end" if x > 100 - EDGE else "middle"
+
+
+def _on_a_phone(x: float) -> tuple[float, float]:
+    """From where to where a label at x reaches on a phone."""
+    before = {"start": 0.0, "middle": 0.5, "end": 1.0}[_anchor(x)] * LABEL_WIDTH_ON_A_PHONE
+    return x - before, x - before + LABEL_WIDTH_ON_A_PHONE
 
 
 def _step_for(segment: ScaleSegment) -> int:

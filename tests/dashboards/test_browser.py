@@ -151,6 +151,34 @@ def test_no_column_is_off_the_screen_or_cut(visit: Any, width: int) -> None:
     assert [tick.inner_text() for tick in shown.locator(".tick:visible").all() if tick.evaluate(cut)] == []
 
 
+@pytest.mark.parametrize("width", [1400, 400, 320])
+def test_labels_of_an_axis_can_be_told_apart(visit: Any, width: int) -> None:
+    shown = visit(one_cluster(), viewport={"width": width, "height": 900})
+    joined = """chart => {
+        const boxes = [...chart.querySelectorAll(".tick:is(.start, .middle, .end)")]
+            .map(tick => tick.getBoundingClientRect()).filter(box => box.width);
+        const joined = (a, b) => a !== b && a.top === b.top && a.left <= b.left && a.right + 4 > b.left;
+        return boxes.filter(a => boxes.some(b => joined(a, b)));
+    }"""
+    charts = shown.locator("svg.chart")
+    assert charts.count() == 3
+    assert [chart.evaluate(joined) for chart in charts.all()] == [[]] * 3
+
+
+@pytest.mark.parametrize(("media", "width"), [("screen", 1400), ("screen", 400), ("print", 718)])
+def test_the_longest_names_are_not_cut(visit: Any, media: Any, width: int) -> None:
+    """Of a topic, a host, a file, a cluster, a lake: Kafka's longest names have no place to break."""
+    name = "orders_v" * 31
+    fleet = states("a", names={"name": name, "environment": None, "owner": None})
+    shown = visit(page(fleet, {"a": told(name)}, NOW, name).text, viewport={"width": width, "height": 900})
+    shown.emulate_media(media=media)
+    shown.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert overflow(shown) <= 0
+    for place in shown.locator(".scroll:visible").all():
+        assert place.evaluate("e => e.scrollWidth - e.clientWidth") <= 1, place.get_attribute("aria-label")
+    shown.evaluate("dispatchEvent(new Event('afterprint'))")
+
+
 def test_no_word_of_a_column_s_name_is_broken_on_a_phone(visit: Any) -> None:
     shown = visit(one_cluster(), viewport={"width": 400, "height": 900})
     broken = """() => [...document.querySelectorAll(".scroll td")].flatMap(cell => {
