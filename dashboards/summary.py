@@ -39,7 +39,7 @@ NO_NAMES: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Lines to print, and how many rows of quarantine are more than the torn tail of a live copy.
+    """Lines to print, and how many rows of quarantine are more than the incomplete last batch of a live copy.
 
     failed: the clusters of which no line can be made, and why.
     """

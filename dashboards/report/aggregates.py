@@ -19,7 +19,7 @@ MOST_CAPTURES = 80
 MOST_STEPS = 240
 # At most this many findings of one cause are listed beside the first.
 MOST_ALIKE = 40
-# The rule that a LEADER_CHANGE names the voters in effect and was granted by a majority of them.
+# The rule that a LEADER_CHANGE names the voters in force and was granted by a majority of them.
 ELECTION_RULE = 23
 
 
@@ -222,7 +222,7 @@ def _worst_finding(row: Row) -> tuple[Any, ...]:
 
 
 def unlawful_epochs(findings: Iterable[Row]) -> list[Row]:
-    """The epochs whose leader no majority of the voters in effect elected."""
+    """The epochs whose leader no majority of the voters in force elected."""
     broken = [finding["leader_epochs"] or () for finding in findings if finding["rule"] == ELECTION_RULE]
     return [{"leader_epoch": epoch} for epochs in broken for epoch in epochs]
 

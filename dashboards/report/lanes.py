@@ -16,7 +16,7 @@ from kraft_core.messages.uuid_text import ZERO_UUID
 
 Row = dict[str, Any]
 UNKNOWN_DIRECTORY = ZERO_UUID
-# Commit statuses of the voter sets that every replica had in effect; None: static or bootstrap.
+# Commit statuses of the voter sets that were in force on every replica; None: static or bootstrap.
 SETTLED = ("committed", None)
 # Source of a band where no set is known to have the voter, but a majority elected it.
 ELECTION = "election"
@@ -43,7 +43,7 @@ class Voting:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A membership change that is not proven committed, in effect only on the replicas that held it."""
+    """A membership change that is not proven committed, in force only on the replicas that held it."""
 
     start: int
     end: int
@@ -254,7 +254,7 @@ def _vote(lanes: Roster, sets: Sequence[Row], first: int, last: int) -> None:
 
 
 def _doubt(lanes: Roster, sets: Iterable[Row], changes: Iterable[Row], end: int) -> None:
-    """Add the changes of sets that are not committed, for as long as some log had them in effect."""
+    """Add the changes of sets that are not committed, for as long as they were in force in some log."""
     by_set = {(s["offset"], s["leader_epoch"]): s for s in sets if s["commit_status"] not in SETTLED}
     for change in changes:
         row = by_set.get((change["offset"], change["leader_epoch"]))
@@ -277,7 +277,7 @@ def _doubt(lanes: Roster, sets: Iterable[Row], changes: Iterable[Row], end: int)
 def _lead(
     lanes: Roster, leading: Iterable[Row], sets: Sequence[Row], end: int, unlawful: Collection[int]
 ) -> None:
-    """Add the leaders' bars, to the directory that the set in effect has for the leader's id."""
+    """Add the leaders' bars, to the directory that the set in force has for the leader's id."""
     for row in sorted(leading, key=lambda r: (r["from_ms"], r["first_epoch"])):
         until = end if row["until_ms"] is None else max(row["until_ms"], row["from_ms"])
         length = max(until - row["from_ms"], 1)
@@ -317,7 +317,7 @@ def _vote_as_leader(lane: Lane) -> None:
 
 
 def _report(lanes: Roster, rows: dict[str, list[Row]], sets: Sequence[Row]) -> None:
-    """Add what is only reported: voters, and leaders in their directory by the set in effect."""
+    """Add what is only reported: voters, and leaders in their directory by the set in force."""
     for row in rows.get("reported_sets", []):
         if row["observed_from"] is not None and row["observed_to"] is not None:
             for voter in row["voters"] or ():

@@ -108,7 +108,7 @@ def _fleet_captures(tables: LakeTables) -> Rows:
 
 
 def _fleet_voters(tables: LakeTables) -> Rows:
-    """The newest set in effect, as in view current_voters."""
+    """The newest set in force, as in view current_voters."""
     proven = ds.field("in_force_from_offset").is_valid()
     in_force = (proven & ds.field("in_force_to_offset").is_null()) & (
         ds.field("commit_status").is_null() | (ds.field("commit_status") != "truncated")

@@ -100,7 +100,7 @@ def _or_later(source: str | None) -> str:
 
 
 def _in_force(candidate: Row) -> list[object]:
-    """The voter set that a replica's log puts in effect."""
+    """The voter set that a replica's log puts in force."""
     if candidate["voters_in_force"] is None:
         return ["none in the captures"]
     words: list[object] = [candidate["voters_in_force"]]

@@ -4,8 +4,8 @@ Kafka appends to the last segment, now and then begins a new one, writes checkpo
 below them, and truncates when another leader's log differs. So the order of files matters:
 1 checkpoints before segments: a segment is deleted only once a newer checkpoint covers it, and step 4 detects
   what is deleted after the first segment was copied;
-2 segments, each up to its size when it is opened: the copy is the log as of one moment, perhaps with a torn
-  tail;
+2 segments, each up to its size when it is opened: the copy is the log as of one moment, perhaps with an
+  incomplete last batch;
 3 leader-epoch-checkpoint, then quorum-state: its epoch is at least that of the copied log;
 4 the segments again: if one was deleted or truncated, the copied files may never have existed together, and
   all is copied again. By log matching an equal tail is an equal log, so the edges of each file suffice;

@@ -66,8 +66,8 @@ class Capture:
     others; None for none.
     wrote_end: likewise, by the logs of others, where what it had written before ends, as the leader of the
     epoch that its quorum-state is in.
-    tail_damaged: bytes other than a torn last batch follow the last batch that could be read, so the log may
-    have gone on.
+    tail_damaged: bytes other than an incomplete last batch follow the last batch that could be read, so the
+    log may have gone on.
     readable: the log's directory and each of its files was listed, opened and read to its end, unchanged.
     """
 

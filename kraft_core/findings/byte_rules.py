@@ -1,8 +1,8 @@
 """Rule 0: captured bytes can be read, and the batches of a log follow each other.
 
-Not a rule of KRaft, but all others depend on it. A copy of a running node may end in a torn batch: a warning,
-as is a small file whose content is invalid. Everything else that cannot be read is lost, or was damaged in
-copying: an error.
+Not a rule of KRaft, but all others depend on it. A copy of a running node may end with an incomplete batch: a
+warning, as is a small file whose content is invalid. Everything else that cannot be read is lost, or was
+damaged in copying: an error.
 """
 
 from __future__ import annotations

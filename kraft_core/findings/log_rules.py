@@ -1,7 +1,7 @@
 """Rules 2, 10, 11, 19 and 21: what every captured log must satisfy, whatever its voters.
 
-The rules themselves are raft.invariants; here they are applied to captures, which may be torn, damaged or
-copied while the node ran.
+The rules themselves are raft.invariants; here they are applied to captures, which may be incomplete, damaged
+or copied while the node ran.
 """
 
 from __future__ import annotations

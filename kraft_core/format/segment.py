@@ -97,8 +97,8 @@ def scan(
     """Every batch with a matching CRC and every damaged range between start (inclusive) and end (exclusive).
 
     Ordered by position and without a gap: each item begins where the previous one ends. next_offset: the
-    offset the first batch should have, if known (a segment's name); it only serves to distinguish a torn
-    batch from garbage.
+    offset the first batch should have, if known (a segment's name); it only serves to distinguish an
+    incomplete batch from garbage.
     """
     stop = len(buf) if end is None else min(end, len(buf))
     position = start

@@ -23,7 +23,7 @@ SNAPSHOT = "snapshot"
 class Version:
     """A thing's value from valid_from_offset (inclusive) to valid_to_offset (exclusive; None: current).
 
-    valid_from_at, valid_to_at: the same in time, ms by the running maximum of the batches' timestamps; -1
+    valid_from_at, valid_to_at: when it was valid, ms by the running maximum of the batches' timestamps; -1
     where no timestamp is known. record_offset, record_type, record_leader_epoch, appended_at (ms, as the
     leader stamped it): the record that made it; in a metadata transaction it lies below valid_from_offset,
     which is the transaction's end. ended_by: type of the record that ended it, or SNAPSHOT.

@@ -36,8 +36,8 @@ class ReplicaLoad:
     """obstacles: in what a start of the node loads. below: in what its newest checkpoint replaces.
 
     left_out: records of versions that the release does not know, whose new fields it leaves out. gaps: what
-    of the log is missing or unreadable. torn: that its last batch is cut off: a start removes it, and
-    a copy of a running node may have one. start, end_offset: of the log that is loaded.
+    of the log is missing or unreadable. torn: that its last batch is incomplete: a start removes it,
+    and a copy of a running node may have one. start, end_offset: of the log that is loaded.
     """
 
     replica: str

@@ -117,7 +117,7 @@ def capture(row: Mapping[str, Any], elections: set[tuple[int, int]], headers: It
 
 
 def is_tail_damaged(row: Mapping[str, Any]) -> bool:
-    """Whether bytes other than a torn tail follow the last readable batch."""
+    """Whether bytes other than an incomplete batch follow the last readable one."""
     end = row["epoch_ranges"][-1]["end_offset"] if row["epoch_ranges"] else 0
     return any(
         d["reason"] != "torn_tail" and d["lost_to_offset"] is None and (d["lost_from_offset"] or -1) >= end

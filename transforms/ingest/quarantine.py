@@ -93,8 +93,8 @@ def _holders(
 ) -> list[str]:
     """The captures whose logs together hold the lost offsets, [] if they do not.
 
-    Where the capture's log goes on says how many were lost. If it does not, the number is not known: a torn
-    tail counts for one batch; other damage is supplied by captures that are not older.
+    Where the capture's log goes on says how many were lost. If it does not, the number is not known: an
+    incomplete last batch counts for one; other damage is supplied by captures that are not older.
     """
     first, end = lost["lost_from_offset"], lost["lost_to_offset"]
     if end is None:

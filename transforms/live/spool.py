@@ -3,8 +3,8 @@
 A folder of a cluster has copies, each of a stretch of the log: the next one begins when a copy is full, or
 where the quorum had deleted what was not read yet, with the snapshot that replaces it. One directory id says
 that they are of one log. Segments hold the very bytes of the fetched batches, so that a record is the same
-one, whether it was followed or captured. Whoever is killed while writing leaves at most a torn batch, which
-is cut off when the folder is opened again.
+one, whether it was followed or captured. Whoever is killed while writing leaves at most an incomplete batch,
+which is cut off when the folder is opened again.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _last_batch(segments: Sequence[Path]) -> BatchHeader | None:
 
 
 def _sound(content: bytes) -> Iterator[BatchHeader]:
-    """The batches up to the first that is torn."""
+    """The batches up to the first that is incomplete or damaged."""
     try:
         yield from whole_batches(content)
     except WireError:
