@@ -13,15 +13,14 @@ from jobs.runtime.finding_text import wrapped
 from jobs.runtime.lake_clusters import one_cluster
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
-from jobs.runtime.output import json_line, print_line, print_lines, warn_line
+from jobs.runtime.output import json_line, print_line, print_lines
 from jobs.time_travel.lake_source import LakeSource, open_cluster
-from jobs.time_travel.moment import InvalidMomentError, iso, parse_moment
+from jobs.time_travel.moment import InvalidMomentError, at_offset_of, iso, parse_moment
 from jobs.time_travel.opened_moment import opened_moment
 from kraft_core.findings.partition_story import PartitionStory, partition_story
 from kraft_core.image.effective_configs import MIN_ISR
 from kraft_core.image.events import Event
 from kraft_core.image.image import Image
-from kraft_core.image.replica import OutOfReachError
 from kraft_core.wording import did_you_mean
 from transforms.lake.tables import BROKERS, CONFIGS, PARTITIONS, TOPICS
 
@@ -89,21 +88,15 @@ def _no_topic(name: str, offset: int, image: Image) -> Failure:
 def _offset_of(source: LakeSource, text: str) -> int:
     """The offset (inclusive) of a moment. Raises Failure."""
     newest = source.append_before(source.last_offset + 1) or -1
+
+    def known(offset: int | None) -> int:
+        source.step_at(found := source.last_offset if offset is None else offset)
+        return found
+
     try:
-        moment = parse_moment(text, newest)
-        if moment.time is None:
-            offset = source.last_offset if moment.offset is None else moment.offset
-        else:
-            offset = source.offset_at(moment.time)
-        source.step_at(offset)
-    except (InvalidMomentError, OutOfReachError) as error:
+        return at_offset_of(source, parse_moment(text, newest), newest, known)
+    except InvalidMomentError as error:
         raise Failure(str(error)) from None
-    if offset < 0:
-        raise Failure(f"{text} is before the first record of the log")
-    if moment.time is not None and moment.time > newest:
-        later = f"{iso(moment.time)} is after the newest record, which is of {iso(newest)}"
-        warn_line(f"warning: {later}: what happened after that is not known")
-    return offset
 
 
 def lines(story: PartitionStory, cluster: str | None) -> Iterator[str]:

@@ -90,5 +90,15 @@ def lines(row: Row) -> Iterator[str]:
     """A failed expectation as text."""
     yield f"{row['severity'].upper()}  {row['suite']}.{row['expectation']}  cluster {row['cluster_id']}"
     yield from wrapped(row["sentence"])
+    if why := _not_evaluated(row):
+        yield from wrapped(f"could not be evaluated: {why}")
+        return
     observed = "no value" if row["observed"] is None else f"{row['observed']:g}"
     yield from wrapped(f"observed: {observed}, allowed: {row['allowed']:g}")
+
+
+def _not_evaluated(row: Row) -> str | None:
+    """Why one of the user's own could not be evaluated, as Spark said; None if it was."""
+    if not row["is_own"] or row["observed"] is not None:
+        return None
+    return next((json.loads(text).get("error") for text in row["failing_rows"]), None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
-import logging
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -173,8 +172,6 @@ def open_catalog(args: argparse.Namespace) -> tuple[Any, Callable[[str], None]]:
     database = database_of(args)
     from jobs.runtime.session import open_session
 
-    # It logs a page of JSON for every wrong query, for which we print one line.
-    logging.getLogger("SQLQueryContextLogger").disabled = True
     with starting_spark():
         spark = open_session(quick=True, own=args.settings.spark, lake=args.lake)
     if args.write or database is not None:

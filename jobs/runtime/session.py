@@ -145,7 +145,11 @@ def _set_utc() -> None:
 
 
 def _quiet(spark: SparkSession) -> SparkSession:
-    """Without the tracebacks of py4j and of the accumulators' server when the JVM ends: see jvm_has_ended."""
+    """Without the tracebacks of py4j and of the accumulators' server when the JVM ends: see jvm_has_ended.
+
+    Nor the page of JSON that PySpark logs for every wrong query, for which we print one line.
+    """
+    logging.getLogger("SQLQueryContextLogger").disabled = True
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     # One of py4j's errors is logged by the root logger.
     logging.getLogger().addFilter(lambda record: Path(record.pathname).parent.name != "py4j")

@@ -10,9 +10,10 @@ end                        the newest record
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from jobs.runtime.output import warn_line
 from kraft_core.columnar.timestamps import representable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 FORMS = "an offset, a time such as 2026-11-21T09:42:33Z or 09:42, @ms since the epoch, or end"
 
+T = TypeVar("T")
 _DIGITS = re.compile(r"\d{1,19}", re.ASCII)
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.]\d{1,6})?)?", re.ASCII)
 
@@ -61,15 +63,21 @@ def _on_day_of(newest: int, text: str) -> datetime:
 
 
 def image_at(source: MetadataSource, moment: Moment, newest: int) -> Image:
-    """The metadata at a moment; newest: time of the newest record (ms). Raises InvalidMomentError.
+    """The metadata at a moment; newest: time of the newest record (ms). Raises InvalidMomentError."""
+    return at_offset_of(source, moment, newest, source.image_at)
 
-    A time after it is warned of: of what happened since then, nothing is known.
+
+def at_offset_of(source: MetadataSource, moment: Moment, newest: int, asked: Callable[[int | None], T]) -> T:
+    """What is asked of the offset (None: the newest) of a moment. Raises InvalidMomentError.
+
+    newest: time of the newest record (ms). A time after it is warned of: of what happened since then, nothing
+    is known.
     """
     from kraft_core.image.replica import OutOfReachError
 
     try:
         if moment.time is None:
-            return source.image_at(moment.offset)
+            return asked(moment.offset)
         offset = source.offset_at(moment.time)
         if offset < 0:
             raise InvalidMomentError(
@@ -78,7 +86,7 @@ def image_at(source: MetadataSource, moment: Moment, newest: int) -> Image:
         if moment.time > newest:
             later = f"{iso(moment.time)} is after the newest record, which is of {iso(newest)}"
             warn_line(f"warning: {later}: what happened after that is not known")
-        return source.image_at(offset)
+        return asked(offset)
     except OutOfReachError as error:
         reach = "" if moment.time is None else f"; this history {_reach(source, newest)}"
         raise InvalidMomentError(f"{error}{reach}") from None

@@ -38,6 +38,10 @@ def content(folder: Path) -> list[tuple[Path, int]]:
         (["derive", "--cluster", "x"], "has no capture of cluster x"),
         (["validate", "--cluster", "x"], "has no capture of cluster x"),
         (["validate", "--failing", "captures.log_is_gaples"], "; did you mean captures.log_is_gapless?"),
+        (
+            ["validate", "--failing", "captures.age"],
+            "; those of captures are captures.captured_",
+        ),
         (["validate", "--failing", "x"], "a name is like captures.log_is_gapless"),
         (["validate", "--config", "BAD"], "suite captures has no expectation is_fresh"),
         (["run", "--validate", "--captures", "GOLDEN", "--config", "BAD"], "no expectation is_fresh"),

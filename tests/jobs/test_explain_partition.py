@@ -12,6 +12,7 @@ import pytest
 from jobs.cli import main
 
 CLUSTER = "rPoTXydvQsK3Nv6AA77Cqg"
+BEFORE = "is before this history, which covers 2026-11-21T09:40:31.847Z to 2026-11-21T09:44:03.540Z"
 
 
 def asked(lake: Any, *words: str) -> list[str]:
@@ -48,6 +49,7 @@ def test_what_is_not_there(lake: Any, capsys: pytest.CaptureFixture[str]) -> Non
         ("no topic t-rf at offset 3000; did you mean t-rf2?", "--topic", "t-rf", "--partition", "1"),
         ("topic t-rf2 has no partition 99 at offset", "--topic", "t-rf2", "--partition", "99"),
         ("is not a moment", "--topic", "t-rf2", "--partition", "1", "--at", "noon"),
+        (BEFORE, "--topic", "t-rf2", "--partition", "1", "--at", "2020-01-01"),
         ("beyond the end of the log", "--topic", "t-rf2", "--partition", "1", "--at", "99999"),
     ):
         at = () if "--at" in words else ("--at", "3000") if "--partition" in words else ()

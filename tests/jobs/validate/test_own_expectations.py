@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,32 @@ def test_own_expectations_of_a_lake(
     assert "key_is_unique" in expected
     assert main(["report", "--lake", str(path), "--out", str(page)]) == 0
     assert "Topics of tests are removed" not in page.read_text()
+
+
+MISSPELLED = """
+[expectations.partitions.two_replicas_at_least]
+sql = "SELECT cluster_id, topic_name FROM partition_now WHERE size(replicas) < 2"
+[expectations.brokers.ids_are_known]
+column = "brokerid"
+max = 1000
+severity = "warning"
+"""
+
+
+def test_what_cannot_be_evaluated_says_why(
+    lake: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, settings = tmp_path / "lake", tmp_path / "kraftlake.toml"
+    shutil.copytree(lake.path, path)
+    settings.write_text(MISSPELLED)
+    words = ["validate", "--lake", str(path), "--config", str(settings), "--now", "2026-11-21T12:00:00Z"]
+    for _ in range(2):
+        assert main(words) == 1
+        said = " ".join(capsys.readouterr().out.split())
+        assert "could not be evaluated: [TABLE_OR_VIEW_NOT_FOUND] The table or view `partition_now`" in said
+        assert "`brokerid` cannot be resolved. Did you mean one of the following? [`broker_id`" in said
+        assert "no value" not in said
+    assert not logging.getLogger("SQLQueryContextLogger").isEnabledFor(logging.ERROR)
 
 
 def expected_now(lake: Path, capsys: pytest.CaptureFixture[str]) -> set[str]:
