@@ -19,8 +19,9 @@ from jobs.runtime import settings
 from jobs.runtime.arrow_alone import import_pyarrow
 from jobs.runtime.command_parser import CommandParser, ShowVersion
 from jobs.runtime.local_paths import local_path
-from jobs.runtime.outcome import MEANINGS, ExitCode, Failure
+from jobs.runtime.outcome import MEANINGS, ExitCode, Failure, UnknownCluster
 from jobs.runtime.output import json_line, print_line, warn_line
+from kraft_core.wording import did_you_mean
 
 if TYPE_CHECKING:  # dump has no lake, and should not import its libraries
     from jobs.runtime.progress import Progress
@@ -176,6 +177,9 @@ def _run(args: argparse.Namespace) -> int:
         if getattr(args, "lake", None) is not None:
             import_pyarrow()
         return args.run(args)
+    except UnknownCluster as unknown:
+        known = [*unknown.known, *(cluster.name for cluster in args.settings.clusters)]
+        raise Failure(f"{unknown}{did_you_mean(unknown.word, known)}") from None
     except (Failure, BrokenPipeError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # a panic of a library in Rust is not an Exception

@@ -8,9 +8,8 @@ from collections.abc import Collection
 from jobs import arguments
 from jobs.job import Job, opened_job
 from jobs.runtime.lakes import must_be_lake
-from jobs.runtime.outcome import Failure
+from jobs.runtime.outcome import UnknownCluster
 from jobs.runtime.progress import Counted
-from kraft_core.wording import did_you_mean
 from transforms.lake.storage.location import Location
 
 EXAMPLES = """examples:
@@ -61,8 +60,7 @@ def _check_is_there(lake: Location, cluster: str) -> None:
     if named & set(removed(lake)) or is_forgotten(lake, cluster):
         return
     if not any(count_rows(lake, table, cluster_id=named) for table in OF_CLUSTERS):
-        hint = did_you_mean(cluster, cluster_ids(lake))
-        raise Failure(f"the lake {lake} has nothing of cluster {cluster}{hint}")
+        raise UnknownCluster(f"the lake {lake} has nothing of cluster {cluster}", cluster, cluster_ids(lake))
 
 
 def forget(job: Job, clusters: Collection[str]) -> dict[str, int]:

@@ -19,7 +19,8 @@ def opened_inputs(captures: Sequence[str], scratch: Path | None) -> Iterator[Inp
             try:
                 yield opened
             except Failure as failure:
-                details = [opened.named(line) for line in failure.details]
-                raise Failure(opened.named(str(failure)), failure.exit_code, details) from None
+                failure.args = (opened.named(str(failure)),)
+                failure.details = [opened.named(line) for line in failure.details]
+                raise
     except InputError as error:
         raise Failure(str(error)) from None

@@ -15,7 +15,7 @@ from typing import Any
 from jobs.captures.broker_dirs import CapturedBrokerDir, find_broker_dirs
 from jobs.captures.describe_files import DescribeFile, find_describe_files
 from jobs.captures.given_clusters import NONE_GIVEN, GivenClusters
-from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.outcome import ExitCode, Failure, UnknownCluster
 from jobs.runtime.progress import Counted
 from kraft_core.format.capture import capture_id, captured_at, identified_files, identity, missing_ids
 from kraft_core.format.controller_dir import (
@@ -25,7 +25,6 @@ from kraft_core.format.controller_dir import (
     read_controller_dir,
 )
 from kraft_core.format.errors import FileChangedError
-from kraft_core.wording import did_you_mean
 from transforms.ingest.capture_rows import captured_at_rank
 from transforms.ingest.captured_files import CaptureCopy
 
@@ -212,8 +211,8 @@ def _nothing_to_read(
     if selection.clusters and directories:
         wanted = sorted(selection.clusters)
         found = {d.meta.cluster_id for d in directories if d.meta is not None and d.meta.cluster_id}
-        near = did_you_mean(wanted[0], found)
-        return Failure(f"no capture under {where} is of cluster {', '.join(wanted)}{near}")
+        words = f"no capture under {where} is of cluster {', '.join(wanted)}"
+        return UnknownCluster(words, wanted[0], found)
     if any(flag in line for line in left_out for flag in ("--cluster-id", "--node-id")):
         return Failure(
             f"no capture under {where} contains its cluster id and its node id", details=_left_out(left_out)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from jobs.runtime.lives import named_lives
-from jobs.runtime.outcome import Failure
+from jobs.runtime.outcome import Failure, UnknownCluster
 from jobs.runtime.output import warn_line
-from kraft_core.wording import did_you_mean, first_named
+from kraft_core.wording import first_named
 from transforms.lake.storage.location import Location
 
 _MOST_LISTED = 5
@@ -32,9 +32,9 @@ def lake_clusters(lake: Location, named: Sequence[str] = ()) -> list[str]:
     ids = {word if word in known or word in lives else names.get(word, word) for word in named}
     missing = sorted(ids - set(known) - set(lives))
     if missing:
-        near = did_you_mean(missing[0], [*known, *names])
-        has = f"it has {listed(known)}{near}" if known else "it has none"
-        raise Failure(f"the lake {lake} has no capture of cluster {', '.join(missing)}; {has}")
+        has = f"it has {listed(known)}" if known else "it has none"
+        words = f"the lake {lake} has no capture of cluster {', '.join(missing)}; {has}"
+        raise UnknownCluster(words, missing[0], [*known, *names])
     return sorted({cluster for id_ in ids for cluster in lives.get(id_, [id_])})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
 
@@ -60,3 +60,15 @@ class Failure(Exception):
         super().__init__(message)
         self.exit_code = exit_code
         self.details = details
+
+
+class UnknownCluster(Failure):
+    """A cluster that is not there: `known` are the ids and names of those that are.
+
+    cli.main adds the one that may have been meant, also by the names in the settings.
+    """
+
+    def __init__(self, message: str, word: str, known: Iterable[str]) -> None:
+        super().__init__(message)
+        self.word = word
+        self.known = tuple(known)

@@ -37,6 +37,12 @@ def content(folder: Path) -> list[tuple[Path, int]]:
         (["forget", "--cluster", CLUSTER[:-1]], f"; did you mean {CLUSTER}?"),
         (["derive", "--cluster", "x"], "has no capture of cluster x"),
         (["validate", "--cluster", "x"], "has no capture of cluster x"),
+        (["validate", "--cluster", "orders-prd", "--config", "NAMES"], "; did you mean orders-prod?"),
+        (["forget", "--cluster", "orders-prd", "--config", "NAMES"], "; did you mean orders-prod?"),
+        (
+            ["run", "--captures", "GOLDEN", "--cluster", "orders-prd", "--config", "NAMES"],
+            "mean orders-prod?",
+        ),
         (["validate", "--failing", "captures.log_is_gaples"], "; did you mean captures.log_is_gapless?"),
         (
             ["validate", "--failing", "captures.age"],
@@ -52,7 +58,9 @@ def test_unknown_names(
 ) -> None:
     bad = lake.parent / "bad.toml"
     bad.write_text("[expectations.captures.is_fresh]\nallowed = 1\n")
-    named = {"BAD": str(bad), "GOLDEN": str(golden / "v4.4.0-mini")}
+    names = lake.parent / "names.toml"
+    names.write_text(f'[clusters.orders-prod]\nid = "{CLUSTER}"\n')
+    named = {"BAD": str(bad), "NAMES": str(names), "GOLDEN": str(golden / "v4.4.0-mini")}
     before = content(lake)
     assert main([*(named.get(word, word) for word in words), "--lake", str(lake)]) == 2
     err = capsys.readouterr().err
