@@ -158,6 +158,18 @@ def test_alerts_on_age_allow_what_the_expectation_of_freshness_allows() -> None:
     assert hours == [fresh.allowed] * 3
 
 
+def test_the_alerts_that_promtool_expects_are_worded_as_the_rules() -> None:
+    """Also where promtool is not installed."""
+    worded = {rule["alert"]: re.split(r"\{\{.*?\}\}", rule["annotations"]["summary"]) for rule in rules()}
+    tests = yaml.safe_load(RULES_TEST.read_text())["tests"]
+    expected = [each for test in tests for each in test["alert_rule_test"] if each["exp_alerts"]]
+    assert {each["alertname"] for each in expected} <= worded.keys()
+    for each in expected:
+        summary = ".+".join(map(re.escape, worded[each["alertname"]]))
+        for alert in each["exp_alerts"]:
+            assert re.fullmatch(summary, alert["exp_annotations"]["summary"]), each["alertname"]
+
+
 @pytest.mark.skipif(
     not shutil.which("promtool"), reason="no promtool here (Debian's package prometheus has it)"
 )
