@@ -13,9 +13,9 @@ from typing import Any, TextIO
 
 from jobs.arguments import add_format, add_lake_path
 from jobs.maintenance.publishing import add_catalog, database_of, open_lake
-from jobs.questions.result_files import BINARY, text_file, write_frame
+from jobs.questions.result_files import BINARY, result_file, text_file, write_frame
 from jobs.questions.statements import Statement, place_of, read_statements
-from jobs.runtime.crash import failure_of
+from jobs.runtime.crash import failure_of, must_be_writable
 from jobs.runtime.interrupt import cancelling, starting_spark
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.local_paths import local_path
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_catalog(parser)
     add_format(parser, *FORMATS, *BINARY)
     add_limit(parser, "rows of each answer", MOST_ROWS)
-    parser.add_argument("--out", type=local_path, metavar="FILE", help="file to write (default: stdout)")
+    parser.add_argument("--out", type=result_file, metavar="FILE", help="file to write (default: stdout)")
     parser.add_argument(
         "--csv-safe",
         action="store_true",
@@ -75,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
         raise Failure(f"--limit does not apply to --format {args.format}: put LIMIT into the statement")
     if args.format in BINARY and (args.out is None or len(statements or ()) != 1):
         raise Failure(f"--format {args.format} needs --out FILE and one statement")
+    if args.out is not None:
+        must_be_writable(args.out.parent)
     spark, register = open_catalog(args)
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException

@@ -222,12 +222,20 @@ def test_on_paper_tables_are_whole_and_navigation_is_gone(visit: Any) -> None:
     assert folded.count() > 0
 
 
-def test_on_paper_a_cluster_id_is_on_one_line(visit: Any) -> None:
-    shown = visit(
-        page(states("rPoTXydvQsK3Nv6AA77Cqg"), {}, NOW, "lake").text, viewport={"width": 718, "height": 1000}
-    )
+@pytest.mark.parametrize("name", [None, "orders-prod"])
+def test_on_paper_a_cluster_id_is_on_one_line(visit: Any, name: str | None) -> None:
+    """Also below a name."""
+    named = {} if name is None else {"names": {"name": name, "environment": None, "owner": None}}
+    fleet = states("rPoTXydvQsK3Nv6AA77Cqg", **named)
+    shown = visit(page(fleet, {}, NOW, "lake").text, viewport={"width": 718, "height": 1000})
     shown.emulate_media(media="print")
-    assert shown.locator(".fleet td:nth-child(2) > *").first.evaluate("e => e.getClientRects().length") == 1
+    place = shown.locator(".fleet td:nth-child(2)").get_by_text("rPoTXydvQsK3Nv6AA77Cqg")
+    lines = """e => {
+        const range = document.createRange();
+        range.selectNodeContents(e);
+        return range.getClientRects().length;
+    }"""
+    assert place.evaluate(lines) == 1
 
 
 def test_on_paper_addresses_of_endpoints_are_on_one_line(visit: Any) -> None:

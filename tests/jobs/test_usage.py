@@ -56,6 +56,11 @@ def usage(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str,
             "findings list: unknown option --sate; did you mean --state?",
         ),
         (["sql", "--lake", "x", "--format", "jsn"], "argument --format: jsn is unknown; did you mean json?"),
+        (
+            ["sql", "SELECT 1", "--lake", "x", "--out", "no/such/folder/a.csv"],
+            "argument --out: there is no folder no/such/folder",
+        ),
+        (["sql", "SELECT 1", "--lake", "x", "--out", "/"], "argument --out: / is a folder"),
         (["clusters", "a", "--lake", "x"], "kraftlake clusters: too many arguments: a"),
         (
             ["explain", "--lake", "x", "--offset", "-5"],
