@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.runtime import settings
 from jobs.runtime.arrow_alone import import_pyarrow
 from jobs.runtime.command_parser import CommandParser, ShowVersion
-from jobs.runtime.local_paths import local_path
+from jobs.runtime.local_paths import local_path, output_file
 from jobs.runtime.outcome import MEANINGS, ExitCode, Failure, UnknownCluster
 from jobs.runtime.output import json_line, print_line, warn_line
 from kraft_core.wording import did_you_mean
@@ -157,7 +157,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         help="settings file (default: $KRAFTLAKE_CONFIG, else ./kraftlake.toml); see docs/kraftlake.toml",
     )
     parser.add_argument(
-        "--log", type=local_path, metavar="FILE", help="append progress to this file as JSON lines"
+        "--log", type=output_file, metavar="FILE", help="append progress to this file as JSON lines"
     )
 
 

@@ -23,7 +23,7 @@ from jobs.report import made_page, page_file, put_page
 from jobs.run import load
 from jobs.runtime.crash import failure_of
 from jobs.runtime.lakes import must_be_whole
-from jobs.runtime.local_paths import local_path
+from jobs.runtime.local_paths import local_path, output_file
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import warn_line
 from jobs.runtime.progress import Progress
@@ -96,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--report", type=page_file, metavar="FILE", help="also write the HTML page to this file"
     )
     parser.add_argument(
-        "--metrics", type=local_path, metavar="FILE", help="also write the Prometheus text file"
+        "--metrics", type=output_file, metavar="FILE", help="also write the Prometheus text file"
     )
     parser.set_defaults(now=None)
 

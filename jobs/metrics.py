@@ -18,7 +18,7 @@ from jobs.arguments import add_lake_path, add_now, now_of
 from jobs.quorum.sample import Sample
 from jobs.runtime.crash import failure_of
 from jobs.runtime.lakes import must_be_lake, must_be_whole
-from jobs.runtime.local_paths import local_path
+from jobs.runtime.local_paths import output_file
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import printable
 
@@ -94,7 +94,7 @@ HELP = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_lake_path(parser)
-    parser.add_argument("--out", type=local_path, metavar="FILE", help="file to write (default: stdout)")
+    parser.add_argument("--out", type=output_file, metavar="FILE", help="file to write (default: stdout)")
     add_now(parser)
 
 

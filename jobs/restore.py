@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from jobs.arguments import AddPaths, add_cluster_id, add_format, add_wait, moment_ms
 from jobs.runtime.lakes import lake_folder
-from jobs.runtime.local_paths import local_path
+from jobs.runtime.local_paths import local_path, output_file
 from jobs.runtime.outcome import Failure
 
 EXAMPLES = """examples:
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_captures(rehearse)
     rehearse.add_argument(
         "--metrics",
-        type=local_path,
+        type=output_file,
         metavar="FILE",
         help="also write the result as a Prometheus text file",
     )
@@ -164,7 +164,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         help="which of several histories to restore, by the last epoch and the end of its log, as listed "
         "when the plan is refused",
     )
-    parser.add_argument("--out", type=local_path, metavar="FILE", help="write the plan to this new file")
+    parser.add_argument("--out", type=output_file, metavar="FILE", help="write the plan to this new file")
     add_format(parser, "text", "json")
 
 

@@ -13,12 +13,12 @@ from typing import Any, TextIO
 
 from jobs.arguments import add_format, add_lake_path
 from jobs.maintenance.publishing import add_catalog, database_of, open_lake
-from jobs.questions.result_files import BINARY, result_file, text_file, write_frame
+from jobs.questions.result_files import BINARY, text_file, write_frame
 from jobs.questions.statements import Statement, place_of, read_statements
 from jobs.runtime.crash import failure_of, must_be_writable
 from jobs.runtime.interrupt import cancelling, starting_spark
 from jobs.runtime.lakes import must_be_lake
-from jobs.runtime.local_paths import local_path
+from jobs.runtime.local_paths import local_path, output_file
 from jobs.runtime.long_lists import add_limit, first_of, limit_of
 from jobs.runtime.outcome import ExitCode, Failure, one_line
 from jobs.runtime.output import json_line, print_line, printable, warn_line
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_catalog(parser)
     add_format(parser, *FORMATS, *BINARY)
     add_limit(parser, "rows of each answer", MOST_ROWS)
-    parser.add_argument("--out", type=result_file, metavar="FILE", help="file to write (default: stdout)")
+    parser.add_argument("--out", type=output_file, metavar="FILE", help="file to write (default: stdout)")
     parser.add_argument(
         "--csv-safe",
         action="store_true",

@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentTypeError
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from jobs.runtime.local_paths import local_path
-
 PARQUET, ARROW = "parquet", "arrow"
 BINARY = (PARQUET, ARROW)
-
-
-def result_file(text: str) -> Path:
-    """A file in a folder that is there, checked before a query is run for it."""
-    file = local_path(text)
-    if file.is_dir():
-        raise ArgumentTypeError(f"{text} is a folder: give the path of a file")
-    if not file.absolute().parent.is_dir():
-        raise ArgumentTypeError(f"there is no folder {file.parent}")
-    return file
 
 
 @contextmanager

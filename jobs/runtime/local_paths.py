@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from pathlib import Path
 
 from jobs.runtime.outcome import Failure
@@ -15,3 +16,13 @@ def local_path(word: str) -> Path:
     if is_url(word):
         raise Failure(f"{shown(word)} is a URL: give a file or folder on this machine")
     return Path(word)
+
+
+def output_file(word: str) -> Path:
+    """A file to write, in a folder that is there: checked before anything is read for it."""
+    file = local_path(word)
+    if file.is_dir():
+        raise ArgumentTypeError(f"{word} is a folder: give the path of a file")
+    if not file.absolute().parent.is_dir():
+        raise ArgumentTypeError(f"there is no folder {file.parent} for {file.name}")
+    return file

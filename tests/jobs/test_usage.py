@@ -58,9 +58,22 @@ def usage(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str,
         (["sql", "--lake", "x", "--format", "jsn"], "argument --format: jsn is unknown; did you mean json?"),
         (
             ["sql", "SELECT 1", "--lake", "x", "--out", "no/such/folder/a.csv"],
-            "argument --out: there is no folder no/such/folder",
+            "argument --out: there is no folder no/such/folder for a.csv",
         ),
         (["sql", "SELECT 1", "--lake", "x", "--out", "/"], "argument --out: / is a folder"),
+        (
+            ["run", "--captures", "x", "--lake", "x", "--log", "no/such/log"],
+            "argument --log: there is no folder",
+        ),
+        (["metrics", "--lake", "x", "--out", "no/such/a.prom"], "argument --out: there is no folder no/such"),
+        (
+            ["restore", "plan", "--captures", "x", "--voters", "1@h:1", "--out", "no/plan.json"],
+            "argument --out: there is no folder no for plan.json",
+        ),
+        (
+            ["restore", "rehearse", "--captures", "x", "--metrics", "no/a.prom"],
+            "argument --metrics: there is no folder no for a.prom",
+        ),
         (["clusters", "a", "--lake", "x"], "kraftlake clusters: too many arguments: a"),
         (
             ["explain", "--lake", "x", "--offset", "-5"],
