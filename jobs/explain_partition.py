@@ -13,7 +13,7 @@ from jobs.runtime.finding_text import wrapped
 from jobs.runtime.lake_clusters import one_cluster
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
-from jobs.runtime.output import json_line, print_line, print_lines
+from jobs.runtime.output import json_line, print_line, print_lines, warn_line
 from jobs.time_travel.lake_source import LakeSource, open_cluster
 from jobs.time_travel.moment import InvalidMomentError, at_offset_of, iso, parse_moment
 from jobs.time_travel.opened_moment import opened_moment
