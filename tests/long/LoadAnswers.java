@@ -18,6 +18,7 @@ import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.message.KRaftVersionRecord;
 import org.apache.kafka.common.message.VotersRecord;
+import org.apache.kafka.common.security.token.delegation.internals.DelegationTokenCache;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.controller.QuorumController;
 import org.apache.kafka.controller.QuorumFeatures;
@@ -40,6 +41,7 @@ import org.apache.kafka.raft.internals.RecordsIterator;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.server.common.KRaftVersion;
 import org.apache.kafka.server.common.MetadataVersion;
+import org.apache.kafka.server.config.ConfigSynonym;
 import org.apache.kafka.server.fault.FaultHandler;
 import org.apache.kafka.snapshot.RecordsSnapshotReader;
 import org.apache.kafka.snapshot.SnapshotReader;
@@ -49,11 +51,16 @@ import org.apache.kafka.snapshot.SnapshotReader;
  * the newest checkpoint, and the log from there on. Prints for each line "raft", "controller" and "loader", each
  * followed by a tab and what that part throws, or OK; then "end".
  * raft: every batch, and the control records (KRaftControlRecordStateMachine, on every node).
- * controller: QuorumController, which then becomes the leader. loader: MetadataLoader (on every node).
+ * controller: QuorumController, which then becomes the leader and does what leaders do from time to time: it fences
+ * brokers, elects and balances leaders, and deletes expired tokens. loader: MetadataLoader (on every node).
  */
 public class LoadAnswers {
     private static final int BATCH_BYTES = 8 * 1024 * 1024;
     private static final String BASE = "org.apache.kafka.";
+    private static final String MIN_ISR = "min.insync.replicas";
+    private static final String UNCLEAN = "unclean.leader.election.enable";
+    /** After so long the controller's periodic tasks run, and sessions of brokers end. */
+    private static final int PERIOD_MS = 20;
     private static final MetadataRecordSerde SERDE = MetadataRecordSerde.INSTANCE;
 
     public static void main(String[] args) throws Exception {
@@ -181,7 +188,7 @@ public class LoadAnswers {
 
     @SuppressWarnings("unchecked")
     private static Throwable controller(Log log) throws Exception {
-        Faults fatal = new Faults();
+        Faults fatal = new Faults(), inTasks = new Faults();
         RaftClient.Listener<ApiMessageAndVersion>[] registered = new RaftClient.Listener[1];
         long[] end = {log.end};
         RaftClient<ApiMessageAndVersion> raft = (RaftClient<ApiMessageAndVersion>) Proxy.newProxyInstance(
@@ -209,11 +216,17 @@ public class LoadAnswers {
             .setRaftClient(raft)
             .setQuorumFeatures(new QuorumFeatures(1,
                 (Map) call(QuorumFeatures.class, null, features, false), List.of(1)))
-            .setConfigSchema(new KafkaConfigSchema(Map.of(ConfigResource.Type.BROKER, new ConfigDef()
-                .define("min.insync.replicas", ConfigDef.Type.INT, 1, ConfigDef.Importance.HIGH, "")), Map.of()))
+            .setConfigSchema(schema())
+            .setStaticConfig(Map.of(UNCLEAN, "true"))
+            .setSessionTimeoutNs(PERIOD_MS * 1_000_000L)
+            .setLeaderImbalanceCheckIntervalNs(OptionalLong.of(PERIOD_MS * 1_000_000L))
+            .setUncleanLeaderElectionCheckIntervalMs(PERIOD_MS)
+            .setDelegationTokenSecretKey("secret")
+            .setDelegationTokenCache(new DelegationTokenCache(List.of()))
+            .setDelegationTokenExpiryCheckIntervalMs(PERIOD_MS)
             .setBootstrapMetadata(BootstrapMetadata.fromVersion(MetadataVersion.latestProduction(), "judge"))
             .setFatalFaultHandler(fatal)
-            .setNonFatalFaultHandler(new Faults())
+            .setNonFatalFaultHandler(inTasks)
             .build();
         RaftClient.Listener<ApiMessageAndVersion> listener = registered[0];
         try {
@@ -228,8 +241,18 @@ public class LoadAnswers {
         append.setAccessible(true);
         append.invoke(controller, "end", (Runnable) handled::countDown);
         if (!handled.await(20, TimeUnit.SECONDS)) fatal.handleFault("the events were not handled");
+        if (fatal.first == null) Thread.sleep(6 * PERIOD_MS);
         controller.close();
-        return fatal.first;
+        return fatal.first == null ? inTasks.first : fatal.first;
+    }
+
+    private static KafkaConfigSchema schema() {
+        ConfigDef defined = new ConfigDef()
+            .define(MIN_ISR, ConfigDef.Type.INT, 1, ConfigDef.Importance.HIGH, "")
+            .define(UNCLEAN, ConfigDef.Type.BOOLEAN, false, ConfigDef.Importance.HIGH, "");
+        return new KafkaConfigSchema(
+            Map.of(ConfigResource.Type.BROKER, defined, ConfigResource.Type.TOPIC, defined),
+            Map.of(MIN_ISR, List.of(new ConfigSynonym(MIN_ISR)), UNCLEAN, List.of(new ConfigSynonym(UNCLEAN))));
     }
 
     private static Throwable loader(Log log) throws Exception {
