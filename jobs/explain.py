@@ -27,7 +27,9 @@ EXAMPLES = """examples:
   kraftlake explain --lake /data/lake --recovery --without 2 --without 3
   kraftlake explain --lake /data/lake --offset 355 --format json
   kraftlake explain --lake /data/lake --topic orders --partition 3 --at 2026-11-21T09:42:33Z
-  kraftlake explain --captures /backup/node-1 --topic orders --partition 3 --at 2026-11-21T09:42:33Z"""
+  kraftlake explain --captures /backup/node-1 --topic orders --partition 3 --at 2026-11-21T09:42:33Z
+
+exit codes: 0 success, 1 part of the log of --captures could not be read; 2 wrong usage, 3 nothing readable"""
 
 
 class _InsteadOfLake(argparse.Action):

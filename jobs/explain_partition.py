@@ -30,23 +30,29 @@ def explain_partition(args: argparse.Namespace) -> int:
     asked = _of_captures(args) if args.lake is None else _of_lake(args)
     story = partition_story(asked.image, asked.offset, asked.topic_id, args.partition, asked.events)
     if story is None:
-        raise Failure(f"topic {args.topic} has no partition {args.partition} at offset {asked.offset}")
+        words = f"topic {args.topic} has no partition {args.partition} at offset {asked.offset}"
+        raise Failure(words) if asked.is_whole else _not_known(words)
     if args.format == "json":
         print_line(json_line(as_json(story) | {"cluster_id": asked.cluster}))
     else:
         print_lines(lines(story, asked.cluster))
-    return ExitCode.FINE
+    return ExitCode.FINE if asked.is_whole else ExitCode.FOUND
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The arguments of partition_story, and the cluster's id, None if the captures do not contain it."""
+    """The arguments of partition_story.
+
+    cluster: its id, None if the captures do not contain it. is_whole: False if part of the log could not be
+    read or replayed.
+    """
 
     cluster: str | None
     image: Image
     offset: int
     topic_id: str
     events: Iterable[Event]
+    is_whole: bool
 
 
 def _of_lake(args: argparse.Namespace) -> _Asked:
@@ -62,7 +68,7 @@ def _of_lake(args: argparse.Namespace) -> _Asked:
     of_partition = (ds.field("topic_id") == topic_id) & (ds.field("partition_id") == args.partition)
     image = source.part_at(offset, {PARTITIONS: of_partition, CONFIGS: ds.field("name") == MIN_ISR})
     events = source.events_of({PARTITIONS: of_partition, BROKERS: ds.scalar(True)})
-    return _Asked(cluster, image, offset, topic_id, events)
+    return _Asked(cluster, image, offset, topic_id, events, is_whole=True)
 
 
 def _of_captures(args: argparse.Namespace) -> _Asked:
@@ -70,19 +76,24 @@ def _of_captures(args: argparse.Namespace) -> _Asked:
     offset = at.image.offset
     topic_id = at.image.tables.topic_ids.get(args.topic)
     if topic_id is None:
-        raise _no_topic(args.topic, offset, at.image)
+        absent = _no_topic(args.topic, offset, at.image)
+        raise _not_known(str(absent)) if at.doubts else absent
     warn_line(
         "note: the log of one replica does not show which records at its end were committed; a lake of all "
         "captures does"
     )
     partition = ("image", "topics", "byId", topic_id, str(args.partition))
     events = at.source.events([partition, ("image", "cluster", "brokers")], at.source.last_offset)
-    return _Asked(at.source.cluster_id, at.image, offset, topic_id, events)
+    return _Asked(at.source.cluster_id, at.image, offset, topic_id, events, is_whole=not at.doubts)
 
 
 def _no_topic(name: str, offset: int, image: Image) -> Failure:
     near = did_you_mean(name, image.tables.topic_ids)
     return Failure(f"there is no topic {name} at offset {offset}{near}")
+
+
+def _not_known(words: str) -> Failure:
+    return Failure(f"not known: part of the log could not be read; by the rest, {words}", ExitCode.FOUND)
 
 
 def _offset_of(source: LakeSource, text: str) -> int:

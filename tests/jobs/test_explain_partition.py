@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -90,3 +91,26 @@ def test_captures_in_place_of_a_lake(
     words = ["explain", "--config", str(settings), "--captures", captures, *of_partition]
     assert main(words) == 0
     assert "So it was without a leader." in capsys.readouterr().out
+
+
+def test_a_log_without_its_beginning_is_no_proof(
+    golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = golden / "dynamic-membership/node-1/__cluster_metadata-0"
+    segment = str(log / "00000000000000002589.log")
+    assert main(["explain", "--captures", segment, "--topic", "t-rf2", "--partition", "1"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "not known: part of the log could not be read; by the rest, there is no topic t-rf2" in err
+    node = tmp_path / "node-1"
+    shutil.copytree(log.parent, node)
+    damaged = node / "__cluster_metadata-0/00000000000000001748.log"
+    held = bytearray(damaged.read_bytes())
+    held[len(held) // 2] ^= 1
+    damaged.write_bytes(held)
+    assert main(["explain", "--captures", str(node), "--topic", "t-rf2", "--partition", "1"]) == 1
+    out, err = capsys.readouterr()
+    assert "So it was without a leader." in out
+    assert "warning: " in err
+    assert main(["explain", "--captures", str(node), "--topic", "t-rf2", "--partition", "99"]) == 1
+    assert "by the rest, topic t-rf2 has no partition 99" in capsys.readouterr().err
