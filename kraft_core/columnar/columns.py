@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kraft_core.columnar.compiled import compiled, inlined
 from kraft_core.columnar.layout import CAPACITY, FILLED, LENGTH, OFFSETS, VALIDITY, VALUES
-from kraft_core.columnar.memory import fill_32, get, load_u8, put, store_8, store_32, word
+from kraft_core.columnar.memory import fill_32, get, load_u8, prefetch, put, store_8, store_32, word
 from kraft_core.columnar.text import copy
 from kraft_core.columnar.vectors import AHEAD, UUID_TEXT_BYTES, copy_short, store_ahead, write_uuid
 
@@ -53,8 +53,10 @@ def _extend(node: int, row: int, size: int) -> int:
     offsets = get(node + OFFSETS)
     while filled <= row:
         store_ahead(offsets + 4 * filled, start)
+        prefetch(offsets + 4 * filled)
         filled += AHEAD
     store_32(offsets + 4 * (row + 1), start + size)
+    prefetch(offsets + 4 * row)
     put(node + FILLED, row + 2)
     mark_present(node, row)
     return start
@@ -90,15 +92,17 @@ def append_text(node: int, row: int, source: int, size: int) -> None:
 @inlined
 def append_short(node: int, row: int, source: int, size: int) -> None:
     """A text of at most REACH bytes, if that many can be read. There must be room."""
-    start = _extend(node, row, size)
-    copy_short(get(node + VALUES) + start, source, size)
+    target = get(node + VALUES) + _extend(node, row, size)
+    prefetch(target)
+    copy_short(target, source, size)
 
 
 @inlined
 def append_uuid(node: int, row: int, source: int) -> None:
     """There must be room for the 22 characters."""
-    start = _extend(node, row, UUID_TEXT_BYTES)
-    write_uuid(get(node + VALUES) + start, source)
+    target = get(node + VALUES) + _extend(node, row, UUID_TEXT_BYTES)
+    prefetch(target)
+    write_uuid(target, source)
 
 
 @inlined

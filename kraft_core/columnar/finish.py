@@ -6,7 +6,7 @@ from kraft_core.columnar.columns import fill, fill_up, set_bit
 from kraft_core.columnar.compiled import entry
 from kraft_core.columnar.kernel_abi import NODE_COUNT, NODES, ROWS
 from kraft_core.columnar.layout import LENGTH, NODE_BYTES, SPACE
-from kraft_core.columnar.memory import get, load_u8, put, store_32
+from kraft_core.columnar.memory import get, load_u8, prefetch, put, store_32
 from kraft_core.columnar.text import copy
 from kraft_core.columnar.vectors import REACH, copy_short
 
@@ -38,6 +38,7 @@ def write_texts_by_number(numbers: int, rows: int, texts: int, offsets: int, val
         else:
             copy(values + end, address, size)
         end += size
+        prefetch(values + end)
         store_32(offsets + 4 * (row + 1), end)
     return end
 

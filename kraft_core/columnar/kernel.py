@@ -76,6 +76,7 @@ from kraft_core.columnar.memory import (
     load_i64,
     load_u8,
     load_u32,
+    prefetch,
     put,
     store_16,
     store_32,
@@ -270,6 +271,8 @@ def _decode_record(
     if after < 0 or not last_delta < offset_delta <= load_i32(batch + LAST_DELTA_AT):
         return 0, MALFORMED
     value_end = value + max(value_size, 0)
+    if row & 7 == 0:
+        _prefetch_envelope(task, row)
     outcome = _decode_value(task, row, load_i16(batch + ATTRIBUTES_AT), key, key_size, value, value_end)
     if outcome < 0:
         return 0, outcome
@@ -282,6 +285,19 @@ def _decode_record(
         store_32(get(task + KEY_SIZE) + 4 * row, key_size)
     store_32(get(task + VALUE_SIZE) + 4 * row, max(value_size, _NO_VALUE))
     return offset_delta, after
+
+
+@inlined
+def _prefetch_envelope(task: int, row: int) -> None:
+    """For the next eight rows: what a line of the cache holds of the widest columns."""
+    prefetch(get(task + OFFSET) + 8 * row)
+    prefetch(get(task + APPENDED_AT) + 8 * row)
+    prefetch(get(task + BATCH_CRC) + 8 * row)
+    prefetch(get(task + BATCH_BASE_OFFSET) + 8 * row)
+    prefetch(get(task + LEADER_EPOCH) + 4 * row)
+    prefetch(get(task + POSITION_IN_BATCH) + 4 * row)
+    prefetch(get(task + VALUE_SIZE) + 4 * row)
+    prefetch(get(task + VERSION) + 2 * row)
 
 
 @inlined

@@ -27,6 +27,7 @@ from kraft_core.columnar.memory import (
     load_u8,
     load_u16,
     load_u32,
+    prefetch,
     put,
     store_8,
     store_16,
@@ -120,6 +121,7 @@ def write_number(opcode: int, node: int, row: int, value: int) -> None:
     values = get(node + VALUES)
     if opcode in (INT32, UINT16):
         store_32(values + 4 * row, value)
+        prefetch(values + 4 * row)
     elif opcode in (INT64, UINT32):
         put(values + 8 * row, value)
     elif opcode == INT16:
@@ -181,6 +183,7 @@ def read_text(opcode: int, nullable: int, task: int, node: int, row: int, at: in
 def _copy_int32(task: int, target: int, source: int, count: int) -> None:
     """At once, as most lists have one to three replicas."""
     if 4 * count <= REACH and source + REACH <= get(task + STOP):
+        prefetch(target)
         swap_short(target, source, count)
     else:
         _copy_long(target, source, count)
