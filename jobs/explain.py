@@ -154,7 +154,7 @@ def _with_times(value: Any) -> Any:
 
 
 def _explain_recovery(args: argparse.Namespace, cluster: str) -> int:
-    from kraft_core.evidence.facts import STATED_SOURCES
+    from kraft_core.format.capture import STATED_SOURCES
     from transforms.lake.delta_rs import rows_with
     from transforms.lake.tables import RECOVERIES
 

@@ -32,7 +32,8 @@ from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines
 from jobs.time_travel.moment import iso
-from kraft_core.evidence.facts import STATED_SOURCES, label
+from kraft_core.evidence.facts import label
+from kraft_core.format.capture import STATED_SOURCES
 from kraft_core.messages.uuid_text import random_uuid
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
 from kraft_core.raft.voters import Endpoint

@@ -6,8 +6,7 @@ from dashboards.report.formatting import directory, listed, number, replica, siz
 from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, offsets, place, status_badge, table
 from dashboards.report.view import Row, View
-from kraft_core.evidence.facts import STATED_SOURCES
-from kraft_core.format.capture import FOLLOWED_NODE_ID
+from kraft_core.format.capture import FOLLOWED_NODE_ID, STATED_SOURCES
 
 
 def unsettled(view: View) -> Markup | None:

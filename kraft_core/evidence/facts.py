@@ -14,13 +14,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
-from kraft_core.format.capture import FOLLOWED_NODE_ID, CapturedAtSource
+from kraft_core.format.capture import FOLLOWED_NODE_ID, STATED_SOURCES, CapturedAtSource
 from kraft_core.raft.voters import ReplicaKey
 
 ControlType = Literal["LeaderChange", "KRaftVersion", "KRaftVoters"]
 TimeSource = Literal["flag", "capture.json", "newest timestamp in the log"]
-# Sources of captured_at (kraft_core.format.capture) that say when a directory was copied; file times do not.
-STATED_SOURCES: tuple[TimeSource, ...] = ("flag", "capture.json")
 # Clocks of nodes and of who copies them differ by no more, as is assumed (ms).
 CLOCK_SKEW_MS = 60_000
 

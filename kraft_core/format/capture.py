@@ -23,6 +23,8 @@ FOLLOWED_NODE_ID = -1
 LIVE = "-live.txt"
 CAPTURE_JSON = "capture.json"
 CapturedAtSource = Literal["flag", "capture.json", "file_time"]
+# Those that say when a directory was copied; file times do not.
+STATED_SOURCES: tuple[Literal["flag", "capture.json"], ...] = ("flag", "capture.json")
 
 
 def is_live(source: str) -> bool:

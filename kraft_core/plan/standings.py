@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from kraft_core.evidence.conclusions import Conclusions
-from kraft_core.evidence.facts import CLOCK_SKEW_MS, STATED_SOURCES, Capture, TimeSource
+from kraft_core.evidence.facts import CLOCK_SKEW_MS, Capture, TimeSource
 from kraft_core.findings.capture_order import is_later
+from kraft_core.format.capture import STATED_SOURCES
 from kraft_core.protocol.replica import ReplicaConfig
 from kraft_core.raft.epochs import EpochCache
 from kraft_core.raft.voters import ReplicaKey, VoterSet

@@ -8,7 +8,6 @@ from typing import Any
 
 from kraft_core.columnar.schema import message_columns, message_fields
 from kraft_core.evidence.facts import (
-    STATED_SOURCES,
     AnsweredWatermark,
     Capture,
     CapturedControlRecord,
@@ -19,7 +18,7 @@ from kraft_core.evidence.facts import (
     SnapshotFacts,
     copied_between,
 )
-from kraft_core.format.capture import is_live
+from kraft_core.format.capture import STATED_SOURCES, is_live
 from kraft_core.messages.schema import Field
 from transforms.lake.arrow_rows import milliseconds
 
