@@ -11,10 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import pyarrow as pa
-
 from dashboards import embedded_sql
 from dashboards.report import aggregates
+from dashboards.report.plain_rows import plain_rows
 from dashboards.report.queries import NEWEST, Row, Rows
 from transforms.histories.missing import missing_by_cluster
 from transforms.histories.replay_steps import known_paths
@@ -91,16 +90,7 @@ def under_min_isr_now(spans: Iterable[Row]) -> dict[str, Rows]:
 def view_rows(lake: Location, view: str, sql: str, clusters: Sequence[str]) -> Rows:
     """The rows of a query over one view, of some clusters or of all; times in ms."""
     found = embedded_sql.query(lake, view, sql, clusters)
-    return [] if found is None else _with_ms(found).to_pylist()
-
-
-def _with_ms(found: pa.Table) -> pa.Table:
-    """The table with times as milliseconds since the epoch."""
-    for index, field in enumerate(found.schema):
-        if pa.types.is_timestamp(field.type):
-            ms = found.column(index).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
-            found = found.set_column(index, field.name, ms)
-    return found
+    return [] if found is None else plain_rows(found)
 
 
 def _newest_first(span: Row) -> tuple[Any, ...]:

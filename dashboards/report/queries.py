@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -17,9 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from dashboards.report import aggregates
+from dashboards.report.plain_rows import plain, plain_rows
 from kraft_core.evidence.watermark_at import newest_watermark
 from kraft_core.format.capture import FOLLOWED_NODE_ID
-from transforms.lake.arrow_rows import milliseconds
 from transforms.lake.delta_rs import arrow_with, exists
 from transforms.lake.lives import life_words, named_clusters
 from transforms.lake.storage.location import Location
@@ -71,18 +70,7 @@ class LakeTables:
     def rows(self, table: Table, *names: str, where: Any = None) -> Rows:
         """The same as dicts."""
         found = self.columns(table, *names, where=where)
-        return [] if found is None else [plain(row) for row in found.to_pylist()]
-
-
-def plain(value: Any) -> Any:
-    """A value with every time in it as milliseconds since the epoch."""
-    if isinstance(value, datetime):
-        return milliseconds(value)
-    if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [plain(v) for v in value]
-    return value
+        return [] if found is None else plain_rows(found)
 
 
 # --- the fleet: a row per cluster ------------------------------------------------------------------

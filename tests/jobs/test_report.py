@@ -19,7 +19,7 @@ from dashboards.catalog import define
 from dashboards.definitions import needed
 from dashboards.published import current_kept
 from dashboards.report.history_queries import admin_events
-from dashboards.report.queries import plain
+from dashboards.report.plain_rows import plain
 from jobs.cli import main
 from tests.dashboards.histories import random_histories
 from tests.dashboards.small_lakes import write_for
