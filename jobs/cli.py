@@ -37,7 +37,7 @@ VERBS = {
     "derive": ("jobs.derive", "derive the history of the lake's clusters again"),
     "follow": ("jobs.follow", "continuously load what running quorums commit"),
     "validate": ("jobs.validate", "evaluate KRaft's rules, validate the tables, list what needs attention"),
-    "explain": ("jobs.explain", "explain what became of an offset, or which replica to recover from"),
+    "explain": ("jobs.explain", "explain an offset, a partition without a leader, or where to recover from"),
     "findings": ("jobs.findings", "list findings, or acknowledge a known one"),
     "sql": ("jobs.sql", "query the lake with SQL"),
     "serve": ("jobs.serve", "let BI tools query the lake over JDBC"),
