@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,7 @@ def add_wait(parser: argparse.ArgumentParser) -> None:
     """--wait, for verbs that write the lake; other verbs never wait."""
     parser.add_argument(
         "--wait",
-        type=float,
+        type=seconds,
         default=0.0,
         metavar="SECONDS",
         help="how long to wait for another run that is writing the lake before exiting with 4 (default: 0)",
@@ -186,6 +187,26 @@ def duration(text: str) -> float:
     if unit is None or not (text.isascii() and text[:-1].isdecimal()):
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 30s, 1m, 1h or 2d")
     return int(text[:-1]) * unit
+
+
+def seconds(text: str) -> float:
+    """A number of seconds, 0 or more."""
+    return _number(text, "seconds", math.inf)
+
+
+def days(text: str) -> float:
+    """A number of days, 0 or more: a negative age would be of the future."""
+    return _number(text, "days", 365_000)
+
+
+def _number(text: str, unit: str, limit: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < limit:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of {unit}, 0 or more")
+    return value
 
 
 def positive_hours(text: str) -> float:

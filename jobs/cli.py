@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import dropwhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -214,7 +215,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Of a panic in Rust, its message is enough.
     os.environ.setdefault("RUST_BACKTRACE", "0")
     if words[:1] == ["help"]:
-        words = [*words[1:], "--help"]
+        words = [*dropwhile("help".__eq__, words), "--help"]
     verb = next((w for w in words if not w.startswith("-")), None)
     args = argparse.Namespace()
     try:

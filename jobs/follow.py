@@ -87,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--keep-days",
-        type=float,
+        type=arguments.days,
         metavar="DAYS",
         help="remove from the spool copies that are older than this and whole in the lake (default: keep "
         "all)",

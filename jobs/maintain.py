@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_wait(parser)
     parser.add_argument(
         "--keep-days",
-        type=float,
+        type=arguments.days,
         metavar="DAYS",
         help="expire captures, expectation results and samples of follow that are older, except the newest "
         "of each replica, expectation and cluster (default: keep all; of samples of more than a day ago, one "

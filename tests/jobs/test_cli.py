@@ -60,7 +60,12 @@ def test_a_log_of_kafka_2_8(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_a_lake(tmp_path: Path, golden: Path) -> None:
     (tmp_path / "papers").mkdir()
     (tmp_path / "papers/letter.txt").write_text("not a lake")
-    refused(kraftlake("sql", "SELECT 1", "--lake", tmp_path / "papers"), 2, "is not a lake")
+    elsewhere = "is not a lake (no lake.json): it has other files; choose another folder with --lake"
+    refused(kraftlake("sql", "SELECT 1", "--lake", tmp_path / "papers"), 2, elsewhere)
+    none = tmp_path / "none"
+    refused(
+        kraftlake("metrics", "--lake", none), 2, f"kraftlake run --captures ... --lake {none} creates one"
+    )
     result = kraftlake("run", "--captures", golden / "v4.4.0-mini", "--lake", tmp_path / "papers")
     refused(result, 2, "is not empty and not a lake")
     assert [p.name for p in (tmp_path / "papers").iterdir()] == ["letter.txt"]

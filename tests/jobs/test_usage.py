@@ -60,6 +60,16 @@ def usage(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str,
             ["sql", "SELECT 1", "--lake", "x", "--out", "no/such/folder/a.csv"],
             "argument --out: there is no folder no/such/folder for a.csv",
         ),
+        (
+            ["maintain", "--lake", "x", "--keep-days", "-1"],
+            "'-1' is not a number of days, 0 or more",
+        ),
+        (["maintain", "--lake", "x", "--keep-days", "nan"], "--keep-days: 'nan' is not a number of days"),
+        (["maintain", "--lake", "x", "--keep-days", "1e9"], "--keep-days: '1e9' is not a number of days"),
+        (
+            ["maintain", "--lake", "x", "--wait", "soon"],
+            "'soon' is not a number of seconds, 0 or more",
+        ),
         (["sql", "SELECT 1", "--lake", "x", "--out", "/"], "argument --out: / is a folder"),
         (
             ["run", "--captures", "x", "--lake", "x", "--log", "no/such/log"],
@@ -98,6 +108,7 @@ def test_a_word_near_nothing_suggests_nothing():
 
 def test_help_of_a_verb(capsys):
     assert usage(capsys, "help", "dump") == usage(capsys, "dump", "--help")
+    assert usage(capsys, "help", "help") == usage(capsys, "--help")
     assert usage(capsys, "help", "findings", "list") == usage(capsys, "findings", "list", "--help")
     code, out, err = usage(capsys, "help")
     assert (code, err) == (0, "")

@@ -51,9 +51,7 @@ def check_lake(path: Location) -> None:
     """Raises NoLakeError where `path` is not a lake that this version reads."""
     marker = path / MARKER
     if not is_lake(path):
-        raise _lost(path) or NoLakeError(
-            f"{path} is not a lake (no lake.json): kraftlake run --captures ... --lake {path} creates one"
-        )
+        raise _lost(path) or NoLakeError(f"{path} is not a lake (no lake.json): {_way_out(path)}")
     try:
         content = json.loads(_text(path))
         version = content["format_version"]
@@ -107,6 +105,13 @@ def check_preparable(path: Location, names: Set[str] = frozenset()) -> None:
         raise _lost(path) or NoLakeError(
             f"{path} is not empty and not a lake: choose another folder with --lake"
         )
+
+
+def _way_out(path: Location) -> str:
+    """What to do where there is no lake: a run makes none among other files."""
+    if _is_free(path):
+        return f"kraftlake run --captures ... --lake {path} creates one"
+    return "it has other files; choose another folder with --lake"
 
 
 def _lost(path: Location) -> NoLakeError | None:
