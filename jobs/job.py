@@ -109,6 +109,8 @@ def check_start(args: argparse.Namespace, make_lake: bool) -> None:
     except NoLakeError as error:
         raise failure_of(error, args.lake) or Failure(str(error)) from None
     must_be_writable(args.lake)
+    if getattr(args, "report", None) is not None:
+        must_be_writable(args.report.parent)
     database_of(args)
     if not is_submitted():
         java_of()

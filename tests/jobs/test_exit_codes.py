@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -160,6 +161,19 @@ def test_a_lake_where_none_may_be_written():
             return 0, ""
 
         assert unprivileged(made) == (78, f"permission denied for {lake}: run as the user that owns it")
+
+
+def test_a_page_where_none_may_be_written_is_refused_before_anything_is_read():
+    with public_folder() as folder:
+        shutil.copytree(NODE, folder / "node-1")
+        (folder / "lakes").mkdir()
+        (folder / "lakes").chmod(0o777)
+        words = ["run", "--captures", folder / "node-1", "--lake", folder / "lakes/lake", "--dry-run"]
+        assert unprivileged(lambda: ended(words))[0] == 0
+        page = ["--report", folder / "pages/page.html"]
+        code, out, err = unprivileged(lambda: ended([*words, *page]))
+        assert (code, out) == (78, "")
+        assert err == f"kraftlake run: permission denied for {folder}: run as the user that owns it\n"
 
 
 def delta_error(path: Path) -> BaseException:
