@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -67,6 +67,8 @@ class Capture:
     tail_damaged: bytes other than an incomplete last batch follow the last batch that could be read, so the
     log may have gone on.
     readable: the log's directory and each of its files was listed, opened and read to its end, unchanged.
+    older_log: what says, in words, that the copied log is older than other captured files; None for nothing.
+    It follows from the others, and is asked for dozens of times.
     """
 
     capture_id: str
@@ -91,6 +93,10 @@ class Capture:
     captured_at_source: CapturedAtSource = "file_time"
     led_epoch: int | None = None
     wrote_end: int | None = None
+    older_log: str | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "older_log", self._said_to_be_older())
 
     @property
     def is_followed(self) -> bool:
@@ -134,9 +140,8 @@ class Capture:
         """Up to where its segments hold the log."""
         return self.epoch_ranges[-1].end_offset if self.epoch_ranges else self.log_start_offset or 0
 
-    @property
-    def older_log(self) -> str | None:
-        """What says, in words, that the copied log is older than other captured files; None for nothing.
+    def _said_to_be_older(self) -> str | None:
+        """As older_log.
 
         A log always has a segment, and no checkpoint above its end: one fetched from the leader replaces the
         log, which then begins there (KIP-630). An entry of leader-epoch-checkpoint is written at the end of

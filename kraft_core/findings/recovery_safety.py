@@ -322,7 +322,8 @@ def _why_not_known(case: RecoveryCase, replica: ReplicaKey) -> str | None:
         return (
             f"{name} was captured, but its files could not be read: capture it as a user that may read them."
         )
-    if any(_log(capture) != _log(newest[0]) for capture in newest):
+    first = _log(newest[0])
+    if any(_log(capture) != first for capture in newest):
         return (
             f"{name} has several captures, and which is the newest is not known: state when each was taken "
             f"(capture.json or --captured-at)."
