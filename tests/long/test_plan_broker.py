@@ -11,7 +11,7 @@ import random
 import re
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +39,14 @@ ROUNDS = 10
 PARTITIONS = 4
 # Replication factor and min.insync.replicas, None where the topic has none of its own.
 TOPICS = ((1, None), (1, 1), (2, None), (2, 1), (2, 2), (3, None), (3, 2), (3, 3))
+# No broker has the only replica of these: one may go, if their min.insync.replicas is known. With eligible
+# leader replicas it is: Kafka then writes a record of the cluster's.
+SPARE = ((3, None), (2, 1), (3, 2))
+Topics = Sequence[tuple[int, int | None]]
+
+
+# ELR's level and the cluster's min.insync.replicas.
+CLUSTERS = ((1, None), (1, 2), (0, None), (0, 2), (1, None), (0, 1))
 
 
 @dataclass(slots=True)
@@ -69,8 +77,8 @@ class Drawn:
     def by(self, *without: int) -> int:
         return next(b for b in BROKERS if b in self.live.running and b not in without)
 
-    def create_topics(self) -> None:
-        for rf, least in TOPICS:
+    def create_topics(self, topics: Topics) -> None:
+        for rf, least in topics:
             assignment = ",".join(
                 ":".join(map(str, self.seed.sample(BROKERS, rf))) for _ in range(PARTITIONS)
             )
@@ -138,8 +146,10 @@ class Drawn:
 
 @pytest.fixture
 def drawn(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Drawn]:
-    """One controller, three brokers, the topics; param: ELR's level, the cluster's min ISR and a number."""
-    elr, least, nth = request.param
+    """One controller, three brokers, the topics; param: ELR's level, the cluster's min ISR, a number and
+    the topics.
+    """
+    elr, least, nth, topics = request.param
     seed = random.Random(f"{os.environ.get('KRAFTLAKE_SEED', '1')} {elr} {least} {nth}")
     live = BrokerCluster(kafka_tools(), tmp_path / "live", 29460 + 20 * nth, brokers=set(BROKERS))
     try:
@@ -148,9 +158,9 @@ def drawn(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Drawn]:
             words = ("--alter", "--entity-type", "brokers", "--entity-default", "--add-config")
             live.tool("configs", *words, f"min.insync.replicas={least}", by=11)
         found = Drawn(live, seed)
-        found.create_topics()
+        found.create_topics(topics)
         # Also where the cluster's min.insync.replicas is 2: of one replica brokers demand one.
-        live.produce("t1-None", ["message-1"], by=11)
+        live.produce("t{}-{}".format(*topics[0]), ["message-1"], by=11)
         yield found
     finally:
         live.close()
@@ -162,11 +172,18 @@ def after(losses: list[PartitionLoss]) -> dict[str, tuple[int, set[int]]]:
 
 @pytest.mark.parametrize(
     "drawn",
-    [(1, None, 0), (1, 2, 1), (0, None, 2), (0, 2, 3), (1, None, 4), (0, 1, 5)],
+    [
+        *[(elr, least, nth, TOPICS) for nth, (elr, least) in enumerate(CLUSTERS)],
+        (0, None, 7, SPARE),
+        (0, 1, 8, SPARE),
+    ],
     indirect=True,
     ids=lambda drawn: f"elr-{drawn[0]}-min-isr-{drawn[1]}-{drawn[2]}",
 )
-def test_who_was_named_is_who_went(drawn: Drawn, capsys: pytest.CaptureFixture[str]) -> None:
+def test_who_was_named_is_who_went(
+    drawn: Drawn, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verdicts: set[str] = set()
     for _ in range(ROUNDS):
         one, other = drawn.seed.sample(BROKERS, 2)
         before = drawn.seed.choice((None, None, "stop", "kill"))
@@ -191,11 +208,16 @@ def test_who_was_named_is_who_went(drawn: Drawn, capsys: pytest.CaptureFixture[s
         _check(made, losses, unavailable, under - _capped(metadata, losses))
         assert removed.verdict == "risky"
         assert removed.partitions == made.partitions
+        verdicts.add(made.verdict)
 
         if how == "unregister":
             # Its heartbeats are refused, so that it waits for its controlled shutdown without end.
             drawn.live.kill(one)
         drawn.heal()
+    _, least, _, topics = request.node.callspec.params["drawn"]
+    if topics is SPARE:
+        assert ("not_known" if least is None else "safe") in verdicts
+        assert "risky" in verdicts
 
 
 def _image(metadata: CapturedMetadata) -> Image:
@@ -233,7 +255,7 @@ def _name(loss: PartitionLoss) -> str:
     return f"{loss.partition.topic_name}-{loss.partition.partition_id}"
 
 
-@pytest.mark.parametrize("drawn", [(1, None, 6)], indirect=True)
+@pytest.mark.parametrize("drawn", [(1, None, 6, TOPICS)], indirect=True)
 def test_the_steps_of_a_removal(drawn: Drawn) -> None:
     """Kafka refuses an unknown broker; the steps move the replicas off, and unregister the broker."""
     metadata = drawn.metadata()
