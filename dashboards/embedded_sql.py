@@ -63,7 +63,8 @@ def query(lake: Location, view: str, sql: str, clusters: Sequence[str] = ()) -> 
     if missing and not exists(lake, REPLAYS):
         return None
     definitions = [_translated(d) for file in FILES for d in chosen(statements(file), names)]
-    used = _uses([*definitions, sql])
+    made_of = {defined(d): re.split(r"\sAS\s", d, maxsplit=1)[1] for d in definitions}
+    used = _uses([*made_of.values(), sql])
     engine = QueryBuilder(SETTINGS)
     among = f"cluster_id IN ({', '.join(map(_literal, clusters))})" if clusters else "true"
     for table in tables:
@@ -75,9 +76,8 @@ def query(lake: Location, view: str, sql: str, clusters: Sequence[str] = ()) -> 
         condition = among if "cluster_id" in table.names else "true"
         is_held = used[table.name] > 1 and size_bytes(lake, table) <= MOST_BYTES
         _make(engine, table.name, f"SELECT {', '.join(columns)} FROM {rows} WHERE {condition}", is_held)
-    for definition in definitions:
-        name = defined(definition)
-        _make(engine, name, re.split(r"\sAS\s", definition, maxsplit=1)[1], used[name] - 1 > 1)
+    for name, select in made_of.items():
+        _make(engine, name, select, used[name] > 1)
     return pa.table(engine.execute(sql))
 
 

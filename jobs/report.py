@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from jobs import arguments
 from jobs.runtime.crash import failure_of
 from jobs.runtime.lakes import must_be_lake
-from jobs.runtime.local_paths import local_path
+from jobs.runtime.local_paths import file_path
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, warn_line
 from jobs.runtime.progress import Progress
@@ -43,9 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def page_file(text: str) -> Path:
     """A file in a folder that is there or can be made, checked before anything is read."""
-    file = local_path(text)
-    if file.is_dir():
-        raise argparse.ArgumentTypeError(f"{text} is a folder: give the path of a file")
+    file = file_path(text)
     there = next(folder for folder in file.absolute().parents if folder.exists())
     if not there.is_dir():
         raise argparse.ArgumentTypeError(f"{there} is not a folder")

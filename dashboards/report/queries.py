@@ -142,12 +142,8 @@ def _fleet_changes(tables: LakeTables) -> Rows:
 
 def _fleet_watermarks(tables: LakeTables) -> Rows:
     """The bounds of the high watermark that hold at one moment."""
-    found = tables.columns(HIGH_WATERMARKS, "as_of", "lower_bound", "upper_bound")
-    if found is None:
-        return []
-    times = found["as_of"].cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
     proofs: dict[str, Rows] = {}
-    for row in found.set_column(found.column_names.index("as_of"), "as_of", times).to_pylist():
+    for row in tables.rows(HIGH_WATERMARKS, "as_of", "lower_bound", "upper_bound"):
         proofs.setdefault(row["cluster_id"], []).append(row)
     return [{"cluster_id": cluster} | asdict(newest_watermark(rows)) for cluster, rows in proofs.items()]
 

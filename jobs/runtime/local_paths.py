@@ -18,11 +18,17 @@ def local_path(word: str) -> Path:
     return Path(word)
 
 
-def output_file(word: str) -> Path:
-    """A file to write, in a folder that is there: checked before anything is read for it."""
+def file_path(word: str) -> Path:
+    """The path of a file that is there or is to be made."""
     file = local_path(word)
     if file.is_dir():
         raise ArgumentTypeError(f"{word} is a folder: give the path of a file")
+    return file
+
+
+def output_file(word: str) -> Path:
+    """A file to write, in a folder that is there: checked before anything is read for it."""
+    file = file_path(word)
     if not file.absolute().parent.is_dir():
         raise ArgumentTypeError(f"there is no folder {file.parent} for {file.name}")
     return file

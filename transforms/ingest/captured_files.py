@@ -17,7 +17,6 @@ from transforms.lake.arrow_rows import Row
 # The sources of captured_at, the most reliable first.
 CAPTURED_AT_SOURCES: tuple[CapturedAtSource, ...] = get_args(CapturedAtSource)
 FILES_PER_TASK = 512
-BYTES_PER_TASK = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,10 @@ from transforms.ingest.scanning import together
 from transforms.lake.table_files import Task
 
 DECODED = pa.schema([("cluster_id", pa.string()), *RECORDS])
-IDENTITY = ("cluster_id", "base_offset", "leader_epoch", "crc", "size_bytes")
 # What a task reads: about this much of one large file or of many small ones.
 RANGE_BYTES = 64 * 1024 * 1024
 # A task costs a tenth of a second, whatever it reads.
 LEAST_RANGE_BYTES = 16 * 1024 * 1024
-RANGES_PER_CORE = 4
 
 Positions = NDArray[np.int64]
 

@@ -15,17 +15,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kraft_core.format.secrets import NONE_ALLOWED
 from transforms.ingest import scanning
 from transforms.ingest.captured_files import (
-    BYTES_PER_TASK,
     FILES_PER_TASK,
     CapturedCheckpoint,
     CapturedSegment,
     addresses_of,
 )
 from transforms.ingest.decoding import (
-    IDENTITY,
     LEAST_RANGE_BYTES,
     RANGE_BYTES,
-    RANGES_PER_CORE,
     SourceFile,
     decoder,
 )
@@ -33,6 +30,10 @@ from transforms.ingest.scanning import SCANNED, scan_file, together
 from transforms.lake.arrow_rows import Row
 from transforms.lake.spark_rows import spark_types
 from transforms.lake.table_files import FILES, Task
+
+IDENTITY = ("cluster_id", "base_offset", "leader_epoch", "crc", "size_bytes")
+BYTES_PER_TASK = 64 * 1024 * 1024
+RANGES_PER_CORE = 4
 
 
 def files_frame(
