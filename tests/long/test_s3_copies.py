@@ -137,6 +137,42 @@ def test_another_commit_comes_in_between(writer: TableWriter) -> None:
     assert names() == names_in_store() == ["a", "b"]
 
 
+@pytest.mark.parametrize("commits", [7, 8, 9, 18])
+def test_the_version_of_a_checkpoint_is_another_commit(writer: TableWriter, commits: int) -> None:
+    """Of a commit that loses the race, the copy keeps neither the checkpoint nor the hint that names it."""
+    for number in range(commits):
+        writer.append(CLUSTER_NAMES, [row(f"{number:02}")])
+    with table_folders.as_listed(lake_listing(LAKE)):
+        assert newest_version(LAKE, CLUSTER_NAMES) == commits
+        commit_of_another()
+        writer.append(CLUSTER_NAMES, [row("next")])
+        assert names() == names_in_store() == [*(f"{number:02}" for number in range(commits)), "next"]
+    assert newest_version(LAKE, CLUSTER_NAMES) == delta_table(LAKE, CLUSTER_NAMES).version() == commits + 2
+
+
+def test_a_checkpoint_is_not_put(writer: TableWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit has landed; the checkpoint can be put later."""
+    for number in range(8):
+        writer.append(CLUSTER_NAMES, [row(str(number))])
+    put = objects.put
+
+    def failing(place: StoreUrl, content: bytes) -> str:
+        if "checkpoint" in place.name:
+            raise OSError("no checkpoint")
+        return put(place, content)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(objects, "put", failing)
+        writer.append(CLUSTER_NAMES, [row("8")])
+    assert newest_version(LAKE, CLUSTER_NAMES) == 9
+    made = table_folders.put_checkpoint(lake_listing(LAKE), CLUSTER_NAMES)
+    assert [name.rsplit("/")[-1] for name in sorted(made)] == [
+        f"{9:020d}.checkpoint.parquet",
+        "_last_checkpoint",
+    ]
+    assert names() == names_in_store() == [str(number) for number in range(9)]
+
+
 def test_an_answer_is_lost_and_another_commit_follows(
     writer: TableWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,8 +109,11 @@ class TableCopy:
 
     def forget_unpublished(self) -> None:
         """Remove what is made in the copy and the store has not, or may not have."""
-        for name in self._unpublished():
-            (self._log / name).unlink()
+        names = self._unpublished()
+        # A checkpoint of theirs is named in the hint, without which delta-rs finds an older one.
+        hint = [_LAST_CHECKPOINT] if any(name.endswith(_CHECKPOINT) for name in names) else []
+        for name in [*names, *hint]:
+            (self._log / name).unlink(missing_ok=True)
         self._table = None
 
     def _unpublished(self) -> list[str]:
