@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +14,7 @@ import pytest
 from deltalake import CommitProperties
 from deltalake.exceptions import DeltaError
 
+from tests.long.processes import CHECKOUT
 from tests.long.s3proxy import S3Server, forget_all
 from transforms.lake.commits import COMMIT_ID, TableWriter, has_landed
 from transforms.lake.delta_rs import among, newest_version, rows_with
@@ -22,6 +25,7 @@ from transforms.lake.storage.location import StoreUrl
 from transforms.lake.storage.table_copies import TableCopy
 from transforms.lake.storage.table_folders import committed, delta_table, read_table
 from transforms.lake.tables import CLUSTER_NAMES
+from transforms.lake.tables.declaration import CHECKPOINT_EVERY
 
 pytestmark = pytest.mark.long
 LAKE = StoreUrl("bucket", "lake")
@@ -287,3 +291,29 @@ def test_any_order_of_writers(s3: S3Server) -> None:
                 assert names_in_store() == sorted(rows), (seed, number)
     forget_all()
     assert names() == names_in_store() == sorted(rows), seed
+
+
+APPENDING = """
+import sys
+from tests.long.test_s3_copies import CLUSTER_NAMES, LAKE, row
+from transforms.lake.commits import TableWriter
+
+writer = TableWriter(LAKE, 1)
+for number in range(int(sys.argv[2])):
+    writer.append(CLUSTER_NAMES, [row(f"{sys.argv[1]} {number:03}")])
+"""
+
+
+@pytest.mark.usefixtures("writer")
+def test_processes_race_for_every_version(s3: S3Server) -> None:
+    """Each commit is made once, also where the version of a checkpoint is lost to another process."""
+    commits, names_of_processes = 40, "abc"
+    processes = [
+        subprocess.Popen([sys.executable, "-c", APPENDING, name, str(commits)], cwd=CHECKOUT)
+        for name in names_of_processes
+    ]
+    assert [process.wait(300) for process in processes] == [0] * len(processes)
+    wanted = [f"{name} {number:03}" for name in names_of_processes for number in range(commits)]
+    assert names() == names_in_store() == wanted
+    assert newest_version(LAKE, CLUSTER_NAMES) == len(wanted)
+    assert len(list((s3.data / LOG).glob("*.checkpoint.parquet"))) >= len(wanted) // CHECKPOINT_EVERY

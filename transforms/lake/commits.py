@@ -10,6 +10,8 @@ loads the table again, it finds the greater number and stops.
 from __future__ import annotations
 
 import hashlib
+import random
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -51,6 +53,8 @@ LEASE, GIVEN_BACK = "kraftlake.lease", "kraftlake.lease_given_back"
 REMOVALS, REMOVED, COMMIT_ID = "kraftlake.removals", "kraftlake.removed", "kraftlake.commit_id"
 # How often a commit is tried where others come in between.
 ATTEMPTS = 10
+# Between two attempts a writer waits at random, longer each time, so that none loses every race. Seconds.
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.01, 1.0
 WRITERS = 4
 
 # The properties of a commit with these transactions besides that of the lease.
@@ -285,6 +289,7 @@ class TableWriter:
                 return
             if attempt == ATTEMPTS:
                 raise lost
+            time.sleep(random.uniform(0, min(FIRST_PAUSE_S * 2**attempt, LONGEST_PAUSE_S)))
 
     def _commit_once(
         self, table: Table, held: DeltaTable, write: Write, name: str
