@@ -25,8 +25,9 @@ from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import warn_line
 from jobs.runtime.run_record import RunRecord
 from transforms.lake.arrow_rows import Row
-from transforms.lake.commits import FencedError, LeaseState, TableWriter, greatest_lease, lease_state
+from transforms.lake.commits import FencedError, TableWriter
 from transforms.lake.delta_rs import exists
+from transforms.lake.leases import LeaseState, greatest_lease, lease_state
 from transforms.lake.storage.location import Location
 from transforms.lake.storage.table_folders import written_alone
 from transforms.lake.tables import RUNS

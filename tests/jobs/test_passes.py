@@ -9,8 +9,9 @@ from typing import Any
 from jobs.maintenance.passes import forget_passes
 from jobs.maintenance.samples import ALL_KEPT
 from tests.dashboards.small_lakes import write
-from transforms.lake.commits import TableWriter, lease_state
+from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import rows_with
+from transforms.lake.leases import lease_state
 from transforms.lake.tables import CAPTURES, DERIVATIONS, EXPECTATION_RESULTS, OBSERVATIONS, RUNS
 from transforms.quality.expectation_history import MARK, unvalidated
 

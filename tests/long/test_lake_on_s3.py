@@ -20,8 +20,8 @@ import pytest
 from tests.jobs.sql.test_serve import Server
 from tests.long.processes import Started, commits, run, tables
 from tests.long.s3proxy import KEY, SECRET, S3Server, environment, faulty, started, use
-from transforms.lake.commits import lease_state
 from transforms.lake.delta_rs import count_rows, rows_with
+from transforms.lake.leases import lease_state
 from transforms.lake.storage.location import StoreUrl
 from transforms.lake.storage.objects import arrow_files
 from transforms.lake.table_damage import damaged_tables

@@ -25,7 +25,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from transforms.lake.arrow_rows import Row
 from transforms.lake.commit_actions import actions_of, appending
-from transforms.lake.delta_rs import among, dataset
+from transforms.lake.delta_rs import among
 from transforms.lake.file_changes import FileChange, StoredTable
 from transforms.lake.storage.conditions import check_conditional_puts
 from transforms.lake.storage.files import FoundFile
@@ -315,31 +315,6 @@ class TableWriter:
         return lambda others: CommitProperties({COMMIT_ID: name}, 0, [*lease, *others])
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseState:
-    """The last lease of a lake as a version of `runs` has it.
-
-    number: 0 if there was none. given_back: whether its run ended in order, so that none of its writes can be
-    under way. unfinished: the rows of runs that have not ended.
-    """
-
-    version: int
-    number: int
-    given_back: bool
-    unfinished: list[Row]
-
-
-def lease_state(lake: Location) -> LeaseState:
-    """The last lease of a lake whose table `runs` exists."""
-    with read_table(lake, RUNS) as held:
-        number = held.transaction_version(LEASE) or 0
-        given_back = number == (held.transaction_version(GIVEN_BACK) or 0)
-        is_unfinished = ds.field("finished_at").is_null()
-        rows, version = dataset(table_folder(lake, RUNS), held, is_unfinished), held.version()
-    unfinished = rows.to_table(filter=is_unfinished)
-    return LeaseState(version, number, given_back, unfinished.to_pylist())
-
-
 def just_removed(lake: Location, table: Table, cluster: str) -> bool:
     """Whether the last rows of a cluster were removed from a table under a lease that is not given back.
 
@@ -356,24 +331,6 @@ def just_removed(lake: Location, table: Table, cluster: str) -> bool:
 def _removed(cluster: str) -> str:
     """The name of a removal in a table's log, which must not tell the cluster's."""
     return f"{REMOVED}.{hashlib.sha256(cluster.encode()).hexdigest()}"
-
-
-def greatest_lease(lake: Location, of_others: int | None = None) -> int:
-    """The greatest number of a lease in the logs of a lake's tables. of_others: but `runs`, if it is known.
-
-    It is that of `runs`, unless that table or the others were restored from a copy of another time.
-    """
-
-    def number(table: Table) -> int:
-        if not exists(lake, table):
-            return 0
-        with read_table(lake, table) as held:
-            return held.transaction_version(LEASE) or 0
-
-    if of_others is not None:
-        return max(of_others, number(RUNS))
-    with listed_once(lake), ThreadPoolExecutor(WRITERS) as threads:
-        return max(threads.map(number, TABLES))
 
 
 def has_landed(lake: Location, table: Table, name: str, version: int) -> bool:

@@ -18,9 +18,10 @@ from jobs.runtime.outcome import ExitCode
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
 from tests.jobs.lakes import content, opened, run
-from transforms.lake.commits import TableWriter, lease_state
+from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import among, rows_with
 from transforms.lake.lake import Lake
+from transforms.lake.leases import lease_state
 from transforms.lake.tables import (
     CAPTURES,
     DERIVATIONS,

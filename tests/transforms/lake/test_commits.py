@@ -19,8 +19,9 @@ from deltalake.exceptions import CommitFailedError
 from tests.test_tidy import CHECKOUT, product_files
 from transforms.lake import commits
 from transforms.lake.arrow_rows import to_arrow
-from transforms.lake.commits import COMMIT_ID, LEASE, FencedError, TableWriter, has_landed, lease_state
+from transforms.lake.commits import COMMIT_ID, LEASE, FencedError, TableWriter, has_landed
 from transforms.lake.delta_rs import among, rows_with, unneeded_files
+from transforms.lake.leases import lease_state
 from transforms.lake.storage import prepare_lake
 from transforms.lake.tables import CLIENT_QUOTAS, CLUSTER_NAMES, RUNS, TABLES
 from transforms.lake.tables.declaration import CHECKPOINT_EVERY
