@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
+from contextlib import chdir, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -36,27 +39,41 @@ def commands() -> list[tuple[str, str]]:
     return re.findall(r"```console\n\$ (.*?)\n(.*?)```", text, flags=re.DOTALL)
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The commands of the page as they were run: their lake, exit codes and output."""
+
+    lake: Path
+    codes: list[int]
+    printed: list[str]
+
+
 @pytest.fixture(scope="module")
-def nights(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The lake of the page: made by its first command."""
+def page(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Page:
     assert spark
-    return tmp_path_factory.mktemp("stale") / ".stale"
+    lake = tmp_path_factory.mktemp("stale") / ".stale"
+    made = Page(lake, [], [])
+    with chdir(CHECKOUT):
+        for command, _ in commands():
+            words = [str(lake) if word == ".stale" else word for word in shlex.split(command)]
+            with redirect_stdout(StringIO()) as out:
+                made.codes.append(main(words[1:]))
+            made.printed.append(out.getvalue())
+    return made
 
 
-def test_the_page_is_what_the_commands_print(
-    nights: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(CHECKOUT)
-    codes = []
-    for command, expected in commands():
-        words = [str(nights) if word == ".stale" else word for word in shlex.split(command)]
-        capsys.readouterr()
-        code = main(words[1:])
-        printed = capsys.readouterr().out.splitlines(keepends=True)
-        assert "".join(line for line in printed if not line.startswith('{"run_id"')) == expected, command
-        if words[1] == "run":
-            codes.append(code)
-    assert codes == EXIT_CODES
+@pytest.fixture
+def nights(page: Page) -> Path:
+    """The lake of the page."""
+    return page.lake
+
+
+def test_the_page_is_what_the_commands_print(page: Page) -> None:
+    for (command, expected), printed in zip(commands(), page.printed, strict=True):
+        lines = printed.splitlines(keepends=True)
+        assert "".join(line for line in lines if not line.startswith('{"run_id"')) == expected, command
+    runs = ["run" in command.split()[1:2] for command, _ in commands()]
+    assert [code for code, is_run in zip(page.codes, runs, strict=True) if is_run] == EXIT_CODES
 
 
 def test_the_lake_says_what_the_pure_core_says(nights: Path) -> None:
