@@ -20,10 +20,10 @@ from kraft_core.columnar.batch_fields import (
     PRODUCER_ID_AT,
 )
 from kraft_core.columnar.compiled import compiled, inlined
+from kraft_core.columnar.digits import write_number
 from kraft_core.columnar.frames import read_frame, read_kind
 from kraft_core.columnar.kernel import batch_bytes
 from kraft_core.columnar.kernel_abi import MALFORMED
-from kraft_core.columnar.line_values import write_number
 from kraft_core.columnar.lines import CONSTANT_BYTES, TEXT_PER_BYTE, call_line
 from kraft_core.columnar.lines_abi import (
     API_KEYS,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from kraft_core.columnar.compiled import compiled, inlined
 from kraft_core.columnar.compiled_varint import read_unsigned_varint
+from kraft_core.columnar.digits import write_digits, write_number
 from kraft_core.columnar.kernel_abi import MALFORMED
 from kraft_core.columnar.lines_abi import STOP
 from kraft_core.columnar.memory import (
@@ -40,12 +41,11 @@ _ZERO, _A_MINUS_TEN = 0x30, 0x41 - 10
 _MINUS, _POINT, _COMMA, _E = 0x2D, 0x2E, 0x2C, 0x45
 _OPEN, _CLOSE = 0x5B, 0x5D
 _LOWER_U = 0x75
+_TWO_ZEROS = 0x3030
 # Eight bytes at once, of which four or five count.
 _NULL, _TRUE, _FALSE = (
     int.from_bytes(text.ljust(8, b"\0"), "little") for text in (b"null", b"true", b"false")
 )
-_LEAST_INT64 = -(1 << 63)
-_INT64_DIGITS = 19
 _FRACTION_BITS, _EXPONENT_BIAS = 52, 1023
 # Java writes an exponent from 10^7 on. A whole number of up to 15 digits is the shortest text of its double.
 _WITH_EXPONENT, _MOST_WHOLE = 10_000_000, 1_000_000_000_000_000
@@ -66,54 +66,6 @@ def load_number(opcode: int, at: int) -> int:
         byte = load_u8(at)
         return byte - 0x100 if byte >= 0x80 else byte
     return load_i64(at)
-
-
-@inlined
-def write_number(value: int, out: int) -> int:
-    """Most have one digit."""
-    if 0 <= value <= 9:
-        store_8(out, _ZERO + value)
-        return out + 1
-    return _write_any_number(value, out)
-
-
-@compiled
-def _write_any_number(value: int, out: int) -> int:
-    if value == _LEAST_INT64:
-        store_8(out, _MINUS)
-        store_8(out + 1, _ZERO + 9)
-        return _write_digits(223372036854775808, out + 2)
-    if value < 0:
-        store_8(out, _MINUS)
-        out += 1
-        value = -value
-    return _write_digits(value, out)
-
-
-@inlined
-def _write_digits(value: int, out: int) -> int:
-    size = 1
-    bound = 10
-    while size < _INT64_DIGITS and value >= bound:
-        size += 1
-        bound *= 10
-    at = out + size
-    while value >= 100:
-        rest = value // 100
-        at -= 2
-        store_16(at, _two_digits(value - 100 * rest))
-        value = rest
-    if value >= 10:
-        store_16(at - 2, _two_digits(value))
-    else:
-        store_8(at - 1, _ZERO + value)
-    return out + size
-
-
-@inlined
-def _two_digits(value: int) -> int:
-    tens = value * 103 >> 10
-    return _ZERO + tens | _ZERO + value - 10 * tens << 8
 
 
 @inlined
@@ -142,7 +94,7 @@ def write_double(bits: int, out: int) -> int:
         out += 1
     if value >= _WITH_EXPONENT:
         return _write_with_exponent(value, out)
-    out = _write_digits(value, out)
+    out = write_digits(value, out)
     store_8(out, _POINT)
     store_8(out + 1, _ZERO)
     return out + 2
@@ -150,14 +102,14 @@ def write_double(bits: int, out: int) -> int:
 
 @inlined
 def _write_with_exponent(value: int, out: int) -> int:
-    after = _write_digits(value, out + 1)  # behind the place of the point
+    after = write_digits(value, out + 1)  # behind the place of the point
     power = after - out - 2
     store_8(out, load_u8(out + 1))
     store_8(out + 1, _POINT)
     while after > out + 3 and load_u8(after - 1) == _ZERO:
         after -= 1
     store_8(after, _E)
-    return _write_digits(power, after + 1)
+    return write_digits(power, after + 1)
 
 
 @inlined
@@ -227,7 +179,7 @@ def _write_escaped(at: int, end: int, out: int) -> int:
             out += 2
         else:
             store_8(out + 1, _LOWER_U)
-            store_16(out + 2, _two_digits(0))
+            store_16(out + 2, _TWO_ZEROS)
             store_8(out + 4, _ZERO + (byte >> 4))
             low = byte & 0x0F
             store_8(out + 5, low + (_ZERO if low < 10 else _A_MINUS_TEN))

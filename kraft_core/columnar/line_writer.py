@@ -15,6 +15,7 @@ from llvmlite import ir as llvm_ir
 from numba.core import cgutils as numba_cgutils
 
 from kraft_core.columnar.config_values import write_config_value
+from kraft_core.columnar.digits import write_number
 from kraft_core.columnar.kernel_abi import MALFORMED
 from kraft_core.columnar.line_values import (
     close_list,
@@ -24,7 +25,6 @@ from kraft_core.columnar.line_values import (
     write_bool,
     write_double,
     write_int32_list,
-    write_number,
     write_text,
     write_uuid_list,
     write_uuid_text,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import google_crc32c
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kraft_core.columnar.compiled import entry
 from kraft_core.columnar.compiled_varint import read_unsigned_varint, read_varint, read_varlong
 from kraft_core.columnar.crc import crc32c_by_instruction, crc32c_by_tables
+from kraft_core.columnar.digits import write_number
 from kraft_core.columnar.memory import has_crc_instruction
 from kraft_core.columnar.text import is_utf8
 from kraft_core.columnar.vectors import REACH, UUID_TEXT_BYTES, write_uuid
@@ -39,6 +40,11 @@ def utf8(address: int, size: int) -> bool:
 @entry
 def uuid(target: int, source: int) -> None:
     write_uuid(target, source)
+
+
+@entry
+def number(value: int, out: int) -> int:
+    return write_number(value, out)
 
 
 @entry
@@ -136,3 +142,26 @@ def test_varints(compiled, reference, data):
         assert (value, after - address) == reference(data, 0)
     except DecodeError:
         assert after == address + len(data) + 1
+
+
+@relaxed
+@given(
+    st.one_of(
+        st.integers(-(1 << 63), (1 << 63) - 1),
+        st.integers(-120, 120),
+        st.builds(
+            lambda power, step, sign: sign * (10**power + step),
+            st.integers(1, 18),
+            st.integers(-1, 1),
+            st.sampled_from([1, -1]),
+        ),
+        st.builds(lambda digit, power: digit * 10**power, st.integers(1, 9), st.integers(0, 17)),
+    )
+)
+@example(-(1 << 63))
+@example((1 << 63) - 1)
+@example(0)
+def test_numbers_are_written_in_decimal(value: int) -> None:
+    out = np.zeros(32, dtype=np.uint8)
+    size = number(value, out.ctypes.data) - out.ctypes.data
+    assert out[:size].tobytes().decode() == str(value)
