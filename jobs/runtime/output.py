@@ -7,7 +7,6 @@ forge a line, characters that reverse the direction of text. They are printed as
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
@@ -17,6 +16,9 @@ def printable(text: str) -> str:
     """The text with every character that is not printable (Python's definition) as JSON escapes it."""
     if text.isprintable():
         return text
+    # Not imported before it is needed: see jobs.cli.
+    import json
+
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
@@ -39,6 +41,8 @@ def print_tabbed(lines: Iterable[str]) -> None:
 
 def json_line(value: Any, **options: Any) -> str:
     """One printable line of JSON."""
+    import json
+
     return printable(json.dumps(value, ensure_ascii=False, **options))
 
 

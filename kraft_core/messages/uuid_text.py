@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import uuid
 from base64 import urlsafe_b64decode
 from binascii import b2a_base64
 from functools import lru_cache
@@ -36,6 +35,9 @@ def random_uuid() -> str:
     None begins with a dash, which tools would take for a flag. It is a random UUID (version 4): never one of
     the ids that Kafka reserves, whose high bytes are 0.
     """
+    # Text and bytes of ids, which all need, do without it.
+    import uuid
+
     while (text := uuid_text(uuid.uuid4().bytes)).startswith("-"):
         pass
     return text

@@ -233,6 +233,23 @@ def test_a_closed_pipe_is_no_error():
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("format_", ["jsonl", "kafka"])
+def test_its_process_ends_as_others_do(format_, tmp_path):
+    good, bad = CORRUPT / "good" / SEGMENT, tmp_path / SEGMENT
+    bad.write_bytes(bytes(100))
+    for path, code in ((good, 0), (bad, 1 if format_ == "kafka" else 3)):
+        words = command("--format", format_, path)
+        closed = ["sh", "-c", 'exec "$@" 2>&-', "sh", *words]
+        for started in (words, closed):
+            assert subprocess.run(started, stdout=subprocess.DEVNULL, cwd=ROOT).returncode == code
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            command("--format", format_, good), stdout=full, stderr=subprocess.PIPE, cwd=ROOT
+        )
+    assert done.returncode == 75
+    assert done.stderr.startswith(b"kraftlake dump: no space left")
+
+
 def test_neither_spark_nor_pyarrow_is_loaded(tmp_path):
     shutil.copy(CORRUPT / "good" / SEGMENT, tmp_path)
     program = (
