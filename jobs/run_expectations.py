@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from jobs.job import Job
-from jobs.maintenance.publishing import open_lake
+from jobs.maintenance.publishing import registering
 from jobs.runtime.fail_on import ERROR
 from jobs.runtime.finding_text import as_json, wrapped
 from jobs.runtime.long_lists import first_of
@@ -81,9 +81,11 @@ def _open_what_own_ones_ask(job: Job, overrides: Overrides) -> None:
     from transforms.quality.expectation_settings import configured
     from transforms.quality.expectation_suites import suites
 
-    checks = (check for suite in configured(suites(), overrides) for check in suite.checks)
-    if any(check.own for check in checks):
-        open_lake(job.lake.spark, job.lake.path, job.database)
+    own = [check for suite in configured(suites(), overrides) for check in suite.checks if check.own]
+    if own:
+        register = registering(job.lake.spark, job.lake.path, job.database)
+        for check in own:
+            register(check.rows or "")
 
 
 def lines(row: Row) -> Iterator[str]:

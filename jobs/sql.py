@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, TextIO
 
 from jobs.arguments import add_format, add_lake_path
-from jobs.maintenance.publishing import add_catalog, database_of, open_lake
+from jobs.maintenance.publishing import add_catalog, database_of, registering
 from jobs.questions.result_files import BINARY, text_file, write_frame
 from jobs.questions.statements import Statement, place_of, read_statements
 from jobs.runtime.crash import failure_of, must_be_writable
@@ -176,22 +176,12 @@ def open_catalog(args: argparse.Namespace) -> tuple[Any, Callable[[str], None]]:
 
     with starting_spark():
         spark = open_session(quick=True, own=args.settings.spark, lake=args.lake)
-    if args.write or database is not None:
-        open_lake(spark, args.lake, database)
-        register: Callable[[str], None] = nothing_to_register
-    else:
-        from dashboards.catalog import AskedLake
-
-        register = AskedLake(spark, args.lake).register
+    register = registering(spark, args.lake, database, whole=args.write)
     if not args.write:
         from jobs.questions.question_session import question_session
 
         spark = question_session(spark, database)
     return spark, register
-
-
-def nothing_to_register(statement: str) -> None:
-    """Where the whole lake is registered already."""
 
 
 def plain(value: Any) -> Any:

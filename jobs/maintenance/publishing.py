@@ -89,3 +89,22 @@ def open_lake(spark: Any, path: Location, database: Database | None) -> None:
 
         publish(existing_lake(spark, path), database)
         spark.sql(f"USE {database}")
+
+
+def registering(
+    spark: Any, path: Location, database: Database | None, whole: bool = False
+) -> Callable[[str], None]:
+    """What makes the tables and views that SQL names available by plain names.
+
+    That is done already where there is a database, and where the whole lake is asked for.
+    """
+    if whole or database is not None:
+        open_lake(spark, path, database)
+        return _nothing_to_register
+    from dashboards.catalog import AskedLake
+
+    return AskedLake(spark, path).register
+
+
+def _nothing_to_register(_: str) -> None:
+    """Where the whole lake is registered already."""
