@@ -47,9 +47,9 @@ run: $(VENV)/.installed
 
 # In random order; pytest prints the seed: repeat with PYTEST_FLAGS=--randomly-seed=N.
 PYTEST_FLAGS ?=
-# By two processes; what needs Spark shares one session in each.
+# By three processes: what needs Spark shares one session in each of two, the third runs the rest.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 --dist loadscope $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n 3 --dist loadscope $(PYTEST_FLAGS)
 
 test-long: $(VENV)/.test kafka
 	$(BIN)/python -m pytest -m long $(PYTEST_FLAGS)

@@ -6,7 +6,7 @@ import fcntl
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,12 @@ main = sys.modules["__main__"]
 if main.__spec__ is None and not hasattr(main, "__file__"):
     main.__file__ = pytest.__file__
 
-# Folders whose tests start Spark: in parallel runs, each is run by one process, which has one session.
-SPARK_FOLDERS = ("jobs", "transforms", "dashboards")
+# Modules whose tests start Spark: in parallel runs, two processes run them, each with one session.
+SPARK_MODULES = (
+    "jobs/",
+    *(f"transforms/{wing}/" for wing in ("evidence", "histories", "lake", "quality")),
+    "test_data_dictionary.py",
+)
 # About half of what these tests take.
 LOADING = ("jobs/run/", "jobs/validate/", "jobs/secrets/")
 SPARK_GROUPS = ("loading", "asking")
@@ -59,12 +63,12 @@ def group_of(nodeid: str) -> str:
     module = nodeid.partition("::")[0].removeprefix("tests/")
     if module.startswith(LOADING):
         return SPARK_GROUPS[0]
-    return SPARK_GROUPS[1] if module.split("/")[0] in SPARK_FOLDERS or "/" not in module else module
+    return SPARK_GROUPS[1] if module.startswith(SPARK_MODULES) else module
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFixtures:
-    """How `pytest -n 2` divides the tests."""
+    """How `pytest -n 3` divides the tests."""
     config.option.loadscopereorder = False  # in the order of the tests, not by their number
     return ByFixtures(config, log)
 
@@ -92,6 +96,17 @@ def spark() -> Iterator[object]:
     session.stop()
 
 
+@pytest.fixture
+def interpreted(spark: Any) -> Iterator[None]:
+    """Spark interprets queries over a few rows sooner than it compiles them."""
+    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield
+    for name in settings:
+        spark.conf.unset(name)
+
+
 @pytest.fixture(scope="session")
 def golden_captures(golden: Path) -> list[Path]:
     """The folders that the golden lake was read from."""
@@ -100,18 +115,24 @@ def golden_captures(golden: Path) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def catalog_lake(lake: Any) -> Any:
-    """The golden lake with its tables, views and functions in the session's catalog.
-
-    Other tests open other lakes there, after which it is opened again.
-    """
+    """The golden lake with all tables, views and functions in the session's catalog; `ask` is faster."""
     from dashboards.catalog import open_lake
 
-    known = lake.spark.catalog.databaseExists("kraft") and lake.spark.catalog.tableExists("kraft.captures")
-    location = lake.spark.sql("DESCRIBE DETAIL kraft.captures").first().location if known else ""
-    if not location.endswith(str(lake.path)):
-        return open_lake(lake.spark, lake.path)
-    lake.spark.sql("USE kraft")
-    return lake
+    return open_lake(lake.spark, lake.path)
+
+
+@pytest.fixture(scope="module")
+def ask(lake: Any) -> Callable[[str], Any]:
+    """Frames of SQL over the golden lake. The catalog gets what is asked for, as by `kraftlake sql`."""
+    from dashboards.catalog import AskedLake
+
+    asked = AskedLake(lake.spark, lake.path)
+
+    def ask(query: str) -> Any:
+        asked.register(query)
+        return lake.spark.sql(query)
+
+    return ask
 
 
 @pytest.fixture(scope="session")

@@ -134,7 +134,8 @@ def test_a_failure_is_noted_and_not_repeated(
     assert list(folder().glob("*.jsa")) == []
 
 
-@pytest.mark.parametrize("option", [pytest.param("-Xshare:off", marks=pytest.mark.long), "-XX:+UseG1GC"])
+@pytest.mark.long
+@pytest.mark.parametrize("option", ["-Xshare:off", "-XX:+UseG1GC"])
 def test_options_for_every_java_are_heeded(option: str) -> None:
     done = session(JAVA_TOOL_OPTIONS=option)
     assert done.stdout == "7\n", done.stderr
@@ -167,7 +168,7 @@ def test_a_full_session_leaves_nothing_to_later_ones() -> None:
     """What Spark's launcher is told would keep a short job's JVM from the archive."""
     asked = SESSION.replace("quick=True, ", "") + "import os; print(os.environ.get('SPARK_CONF_DIR'))"
     done = subprocess.run(
-        [sys.executable, "-c", asked],
+        [sys.executable, "-c", asked, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"],
         cwd=CHECKOUT,
         capture_output=True,
         text=True,

@@ -102,9 +102,9 @@ def made(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ask(catalog_lake: Any) -> Any:
+def ask(ask: Any) -> Any:
     """Answers of SQL over the golden lake."""
-    return lambda statement: to_rows(catalog_lake.spark.sql(statement))
+    return lambda statement: to_rows(ask(statement))
 
 
 def test_the_fleet_equals_sql(made: Path, ask: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -118,16 +119,11 @@ def test_the_bootstrap_transaction(lake: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def sql(catalog_lake: Any) -> Any:
+def sql(ask: Callable[[str], Any]) -> Callable[[str], list[tuple[Any, ...]]]:
     """Asks the lake's views about dynamic-membership."""
-
-    def ask(query: str) -> list[tuple[Any, ...]]:
-        return [
-            tuple(row)
-            for row in catalog_lake.spark.sql(query.replace("OURS", f"cluster_id = '{DYNAMIC}'")).collect()
-        ]
-
-    return ask
+    return lambda query: [
+        tuple(row) for row in ask(query.replace("OURS", f"cluster_id = '{DYNAMIC}'")).collect()
+    ]
 
 
 # tests/golden/dynamic-membership/timeline.md: the operations in their order, but for spam and elections.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dashboards.catalog import open_lake
+from dashboards.catalog import AskedLake
 from jobs.cli import main
 from jobs.runtime.outcome import ExitCode
 from kraft_core.format.batch import HEADER_BYTES, write_batch
@@ -104,15 +104,15 @@ def test_what_is_lost_marks_what_follows(
         ("gap", "a"): (5, None),
         ("gap", "b"): (5, None),
     }
-    open_lake(spark, path)
+    asked_lake = AskedLake(spark, path)
     for cluster, first, last in (("damaged", 8, 14), ("gap", 5, 14)):
         missing = f"records {first} to {last} are missing"
         assert f"metadata: {missing}" in said
         asked = {4: {"a": "valid"}, 15: {"a": "undecided", "b": "undecided"}}
         for offset, validity in asked.items():
-            rows = spark.sql(
-                f"SELECT topic_name, validity FROM topics_as_of('{cluster}', {offset})"
-            ).collect()
+            query = f"SELECT topic_name, validity FROM topics_as_of('{cluster}', {offset})"
+            asked_lake.register(query)
+            rows = spark.sql(query).collect()
             assert {r["topic_name"]: r["validity"] for r in rows} == validity
         main(["shell", "--lake", str(path), "--cluster", cluster, "ls", "/image/topics/byName"])
         assert missing in capsys.readouterr().err

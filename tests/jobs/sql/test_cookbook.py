@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ def test_there_are_enough() -> None:
 
 
 @pytest.mark.parametrize(("sql", "answer"), [r[1:] for r in RECIPES], ids=[r[0] for r in RECIPES])
-def test_the_query_gives_the_answer_shown(catalog_lake: Any, sql: str, answer: str) -> None:
-    frame = catalog_lake.spark.sql(sql)
+def test_the_query_gives_the_answer_shown(ask: Callable[[str], Any], sql: str, answer: str) -> None:
+    frame = ask(sql)
     out = io.StringIO()
     show_table(frame.columns, [tuple(row) for row in frame.collect()], out)
     assert out.getvalue() == answer

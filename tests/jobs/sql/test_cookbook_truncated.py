@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dashboards.catalog import open_lake
+from dashboards.catalog import AskedLake
 from tests.jobs.lakes import run
 from tests.jobs.sql.test_cookbook import RECIPES
 
 FIRST = 697
 
 
+Ask = Callable[[str], list[dict[str, Any]]]
+
+
 @pytest.fixture(scope="module")
-def truncated(spark: Any, golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The session with the lake of two nodes without their first segment."""
+def truncated(spark: Any, golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Ask:
+    """Asks the lake of two nodes without their first segment."""
     tmp = tmp_path_factory.mktemp("truncated")
     for node in ("node-2", "node-3"):
         copy = Path(shutil.copytree(golden / "dynamic-membership" / node, tmp / "captures" / node))
@@ -27,19 +30,22 @@ def truncated(spark: Any, golden: Path, tmp_path_factory: pytest.TempPathFactory
         assert min(int(path.stem) for path in log.glob("*.log")) == FIRST
         assert list(log.glob(f"{FIRST:020}-*.checkpoint"))
     assert run(tmp / "lake", tmp / "captures", flags=("--fail-on", "never")) == 0
-    open_lake(spark, tmp / "lake")
-    yield spark
-    spark.catalog.setCurrentDatabase("default")  # of whoever used that one last
-    spark.sql("DROP DATABASE kraft CASCADE")
+    asked = AskedLake(spark, tmp / "lake")
+
+    def ask(sql: str) -> list[dict[str, Any]]:
+        asked.register(sql)
+        return [row.asDict() for row in spark.sql(sql).collect()]
+
+    return ask
 
 
-def answer(spark: Any, number: int) -> list[dict[str, Any]]:
+def answer(ask: Ask, number: int) -> list[dict[str, Any]]:
     """The rows of a recipe."""
     _, sql, _ = RECIPES[number - 1]
-    return [row.asDict() for row in spark.sql(sql).collect()]
+    return ask(sql)
 
 
-def test_topics_that_are_older_than_the_log(truncated: Any) -> None:
+def test_topics_that_are_older_than_the_log(truncated: Ask) -> None:
     found = {row["topic_name"]: row for row in answer(truncated, 11)}
     assert {"t-small", "t-rf2", "t-wide", "t-assign", "t-x", "t-last"} <= found.keys()
     assert [found[name]["is_exact"] for name in ("t-small", "t-x")] == [False, True]
@@ -47,19 +53,19 @@ def test_topics_that_are_older_than_the_log(truncated: Any) -> None:
     assert found["t-assign"]["removed_at"] is not None
 
 
-def test_configs_that_are_older_than_the_log(truncated: Any) -> None:
+def test_configs_that_are_older_than_the_log(truncated: Ask) -> None:
     found = answer(truncated, 12)
     assert {row["name"] for row in found} >= {"retention.ms"}
     assert min(row["offset"] for row in found) < FIRST
 
 
-def test_changes_of_partitions_whose_topic_is_older_than_the_log(truncated: Any) -> None:
+def test_changes_of_partitions_whose_topic_is_older_than_the_log(truncated: Ask) -> None:
     found = answer(truncated, 14)
     assert [row["changes"] for row in found] == [9] * 5
     assert all(row["topic_name"] for row in found)
 
 
-def test_times_of_fencing_after_the_checkpoint(truncated: Any) -> None:
+def test_times_of_fencing_after_the_checkpoint(truncated: Ask) -> None:
     """Both were unfenced by the checkpoint; what follows is the same as from the whole log."""
     found = answer(truncated, 13)
     assert [row["broker_id"] for row in found] == [12, 12, 11, 11]
@@ -68,11 +74,11 @@ def test_times_of_fencing_after_the_checkpoint(truncated: Any) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", range(1, len(RECIPES) + 1))
-def test_every_recipe_answers(truncated: Any, number: int) -> None:
+def test_every_recipe_answers(truncated: Ask, number: int) -> None:
     answer(truncated, number)
 
 
-def test_brokers_whose_registration_is_older_than_the_log(truncated: Any) -> None:
+def test_brokers_whose_registration_is_older_than_the_log(truncated: Ask) -> None:
     lost = {(row["broker_id"], row["cause"], row["left_leaderless"]) for row in answer(truncated, 23)}
     assert lost >= {(12, "no heartbeat", 6), (11, "controlled shutdown", 349)}
     assert {(row["broker_id"], row["state"]) for row in answer(truncated, 24)} >= {
@@ -82,7 +88,7 @@ def test_brokers_whose_registration_is_older_than_the_log(truncated: Any) -> Non
     }
 
 
-def test_features_that_are_older_than_the_log(truncated: Any) -> None:
+def test_features_that_are_older_than_the_log(truncated: Ask) -> None:
     found = {row["name"]: row for row in answer(truncated, 25)}
     assert found["metadata.version"]["finalized"] == found["metadata.version"]["all_support"] == 30
     assert {row["nodes"] for row in found.values()} == {4}

@@ -108,10 +108,12 @@ def test_ctrl_c_ends_the_query_and_not_the_prompt(tmp_path: Path) -> None:
     os.close(ours)
 
 
-def test_ctrl_c_ends_a_query_of_spark_again_and_again(lake: Any) -> None:
-    """And what it computed, or would have once it is planned: the next one has the cores for itself."""
+def test_ctrl_c_ends_a_query_of_spark_again_and_again(lake: Any, tmp_path: Path) -> None:
+    """And what it computed, or would have once it is planned: the next one has the only core for itself."""
     slow = "levenshtein(repeat('a', 30000), repeat('b', 30000))"  # known when the query is planned
-    ours, process = terminal("-m", "jobs.cli", "sql", "--lake", str(lake.path))
+    settings = tmp_path / "kraftlake.toml"
+    settings.write_text('[spark]\n"spark.master" = "local[1]"\n')
+    ours, process = terminal("-m", "jobs.cli", "sql", "--lake", str(lake.path), "--config", str(settings))
     for least, seconds, more in (("0", 0.3, 0), ("0", 4, 0), (slow, 1, 8), ("0", 4, 0)):
         until(ours, b"kraftlake> ")
         os.write(ours, f"SELECT SUM(HASH(id)) FROM RANGE(1000000000000) WHERE id > {least};\n".encode())

@@ -27,6 +27,7 @@ severity = "warning"
 TESTED = "no_topic_of_a_test"
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_own_expectations_of_a_lake(
     lake: Any, golden_captures: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -72,6 +73,7 @@ severity = "warning"
 """
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_what_cannot_be_evaluated_says_why(
     lake: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

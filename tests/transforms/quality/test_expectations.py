@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -133,17 +133,9 @@ def broken() -> dict[str, Callable[[Rows], None]]:
 
 
 @pytest.fixture(autouse=True)
-def interpreted(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Spark interprets queries over a few rows sooner than it compiles them."""
-    if "spark" not in request.fixturenames:
-        yield
-        return
-    conf = request.getfixturevalue("spark").conf
-    conf.set("spark.sql.codegen.wholeStage", "false")
-    conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    yield
-    conf.unset("spark.sql.codegen.wholeStage")
-    conf.unset("spark.sql.codegen.factoryMode")
+def _interpreted(request: pytest.FixtureRequest) -> None:
+    if "spark" in request.fixturenames:
+        request.getfixturevalue("interpreted")
 
 
 def broken_run() -> list[dict[str, Any]]:

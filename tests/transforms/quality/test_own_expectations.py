@@ -67,6 +67,7 @@ def evaluated(spark: Any, own: dict[str, Any]) -> dict[tuple[str, str], tuple[bo
     }
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_each_is_judged_by_cluster_over_all_rows(spark: Any) -> None:
     """Also where no row is new. Without a column cluster_id it is about the lake as a whole."""
     found = evaluated(
@@ -102,6 +103,7 @@ def test_each_is_judged_by_cluster_over_all_rows(spark: Any) -> None:
         ("SELECT cluster_id, 1 / 0 AS x FROM own_epochs", "DIVIDE_BY_ZERO"),
     ],
 )
+@pytest.mark.usefixtures("interpreted")
 def test_what_cannot_be_evaluated_is_not_met(spark: Any, sql: str, reason: str) -> None:
     """And keeps no other from being evaluated."""
     found = evaluated(spark, {"cannot": {"sql": sql}, "can": {"sql": QUERY}})
