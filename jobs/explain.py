@@ -33,7 +33,10 @@ exit codes: 0 success, 1 part of the log of --captures could not be read; 2 wron
 
 
 class _InsteadOfLake(argparse.Action):
-    """Stores the value; a lake is then not required, and that of kraftlake.toml is not read."""
+    """Stores the value; a lake is then not required, and that of kraftlake.toml is not read.
+
+    `run` refuses both.
+    """
 
     def __call__(
         self,
@@ -43,10 +46,10 @@ class _InsteadOfLake(argparse.Action):
         _: str | None = None,
     ) -> None:
         lake = next(action for action in parser._actions if action.dest == "lake")
-        if namespace.lake is not lake.default:
-            raise argparse.ArgumentError(self, "not allowed with argument --lake")
         setattr(namespace, self.dest, values)
-        lake.required, namespace.lake = False, None
+        lake.required = False
+        if namespace.lake is lake.default:
+            namespace.lake = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

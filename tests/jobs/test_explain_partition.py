@@ -78,7 +78,7 @@ def test_captures_in_place_of_a_lake(
     of_partition = ("--topic", "t-rf2", "--partition", "1")
     for message, *words in (
         ("--captures PATH is an option of --topic", "--captures", captures, "--recovery"),
-        ("not allowed with argument --lake", "--lake", captures, "--captures", captures, *of_partition),
+        ("give --lake or --captures, not both", "--lake", captures, "--captures", captures, *of_partition),
         ("give --lake or --captures, not both", "--captures", captures, "--lake", captures, *of_partition),
         ("no topic t-rf at", "--captures", captures, "--topic", "t-rf", "--partition", "1"),
         ("beyond the end of the log", "--captures", captures, *of_partition, "--at", "99999"),
