@@ -68,16 +68,19 @@ class BrokerCluster(LiveCluster):
 
 @dataclass(slots=True)
 class Drawn:
-    """A cluster with topics drawn for it."""
+    """A cluster with topics drawn for it; min_isr: the cluster's min.insync.replicas, if it has one."""
 
     live: BrokerCluster
     seed: random.Random
+    min_isr: int | None = None
+    topics: Topics = ()
     nth: int = 0
 
     def by(self, *without: int) -> int:
         return next(b for b in BROKERS if b in self.live.running and b not in without)
 
     def create_topics(self, topics: Topics) -> None:
+        self.topics = topics
         for rf, least in topics:
             assignment = ",".join(
                 ":".join(map(str, self.seed.sample(BROKERS, rf))) for _ in range(PARTITIONS)
@@ -157,7 +160,7 @@ def drawn(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Drawn]:
         if least is not None:
             words = ("--alter", "--entity-type", "brokers", "--entity-default", "--add-config")
             live.tool("configs", *words, f"min.insync.replicas={least}", by=11)
-        found = Drawn(live, seed)
+        found = Drawn(live, seed, least)
         found.create_topics(topics)
         # Also where the cluster's min.insync.replicas is 2: of one replica brokers demand one.
         live.produce("t{}-{}".format(*topics[0]), ["message-1"], by=11)
@@ -180,9 +183,7 @@ def after(losses: list[PartitionLoss]) -> dict[str, tuple[int, set[int]]]:
     indirect=True,
     ids=lambda drawn: f"elr-{drawn[0]}-min-isr-{drawn[1]}-{drawn[2]}",
 )
-def test_who_was_named_is_who_went(
-    drawn: Drawn, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_who_was_named_is_who_went(drawn: Drawn, capsys: pytest.CaptureFixture[str]) -> None:
     verdicts: set[str] = set()
     for _ in range(ROUNDS):
         one, other = drawn.seed.sample(BROKERS, 2)
@@ -214,9 +215,8 @@ def test_who_was_named_is_who_went(
             # Its heartbeats are refused, so that it waits for its controlled shutdown without end.
             drawn.live.kill(one)
         drawn.heal()
-    _, least, _, topics = request.node.callspec.params["drawn"]
-    if topics is SPARE:
-        assert ("not_known" if least is None else "safe") in verdicts
+    if drawn.topics is SPARE:
+        assert ("not_known" if drawn.min_isr is None else "safe") in verdicts
         assert "risky" in verdicts
 
 
