@@ -138,12 +138,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_format(parser, "text", "json")
     add_evidence_age(parser)
-    parser.add_argument("--directory-id", metavar="ID", help="add, remove: directory of the node")
-    parser.add_argument("--by", type=int, metavar="NODE", help="replace: by this node instead of a new disk")
-    parser.add_argument(
+    quorum = parser.add_argument_group("changes of the quorum")
+    quorum.add_argument("--directory-id", metavar="ID", help="add, remove: directory of the node")
+    quorum.add_argument("--by", type=int, metavar="NODE", help="replace: by this node instead of a new disk")
+    quorum.add_argument(
         "--level", type=int, default=1, metavar="N", help="upgrade-kraft-version (default: 1)"
     )
-    parser.add_argument(
+    quorum.add_argument(
         "--endpoint",
         type=endpoint,
         action="append",

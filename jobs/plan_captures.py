@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from jobs.captures.given_clusters import given_clusters
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.lives import named_lives
-from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.outcome import ExitCode, Failure, UnknownCluster
 from jobs.runtime.output import warn_line
 from kraft_core.format.capture import identity, missing_ids
 from kraft_core.format.controller_dir import ControllerDir, fault_lines, find_controller_dirs
-from kraft_core.wording import did_you_mean
 
 if TYPE_CHECKING:
     from kraft_core.evidence.collect import CollectedCluster
@@ -145,8 +144,7 @@ def captured_cluster(clusters: Sequence[CollectedCluster], wanted: str | None) -
     newest = {each.kafka_cluster_id: each for each in clusters}
     every = newest | by_id
     if wanted is not None and wanted not in every:
-        near = did_you_mean(wanted, by_id)
-        raise Failure(f"no cluster {wanted}; found: {', '.join(sorted(by_id))}{near}")
+        raise UnknownCluster(f"no cluster {wanted}; found: {', '.join(sorted(by_id))}", wanted, by_id)
     if wanted is None and len(newest) > 1:
         raise Failure(f"{len(newest)} clusters: choose one with --cluster: {', '.join(sorted(newest))}")
     chosen = next(iter(newest.values())) if wanted is None else every[wanted]

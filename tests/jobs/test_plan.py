@@ -274,3 +274,17 @@ def test_wrong_usage(golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     for words in (("update", "2", "--endpoint", "host"), ("fly", "1")):
         with pytest.raises(SystemExit, match="2"):
             main(["plan", *words, "--captures", captures])
+
+
+def test_a_cluster_of_captures_by_its_name_in_the_settings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = tmp_path / "kraftlake.toml"
+    settings.write_text('[clusters.shop]\nid = "cdUcB7OYQSW2BEWmIRzmkg"\n')
+    asked = ["plan", "lose", "1", "--config", str(settings), *HEALTHY, "--cluster"]
+    main([*asked, "shop"])
+    assert "cluster cdUcB7OYQSW2BEWmIRzmkg at " in capsys.readouterr().out
+    assert main([*asked, "sopp"]) == 2
+    assert capsys.readouterr().err.endswith(
+        "no cluster sopp; found: cdUcB7OYQSW2BEWmIRzmkg; did you mean shop?\n"
+    )
