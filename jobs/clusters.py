@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from jobs.arguments import add_format, add_lake_path, add_wait
+from jobs.questions.row_text import FORMATS
 from jobs.runtime.lakes import must_be_lake, must_be_whole
 from jobs.runtime.long_lists import add_limit, first_of, limit_of
 from jobs.runtime.outcome import ExitCode
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
 from jobs.runtime.settings import NamedCluster, Settings
-from jobs.sql import FORMATS
 from transforms.lake.storage.location import Location
 
 EXAMPLES = """examples:

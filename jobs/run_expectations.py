@@ -10,11 +10,11 @@ from typing import Any
 
 from jobs.job import Job
 from jobs.maintenance.publishing import registering
+from jobs.questions.row_text import show_json
 from jobs.runtime.fail_on import ERROR
 from jobs.runtime.finding_text import as_json, wrapped
 from jobs.runtime.long_lists import first_of
 from jobs.runtime.outcome import Failure
-from jobs.sql import show_json
 from transforms.quality.expectation_history import Unvalidated, open_failures, result_key
 
 Row = dict[str, Any]

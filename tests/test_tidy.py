@@ -32,9 +32,9 @@ LONG_FUNCTIONS: dict[str, str] = {}
 OWN_OUTPUT = {
     "jobs/dump_records.py": "JSON in ASCII",
     "jobs/metrics.py": "labels are escaped",
+    "jobs/questions/row_text.py": "cells are escaped",
     "jobs/runtime/output.py": "the module itself",
     "jobs/runtime/progress.py": "the line that it overwrites",
-    "jobs/sql.py": "cells are escaped",
 }
 # Files and folders that may name places outside the checkout.
 OTHER_PLACES = {

@@ -1,1 +1,1 @@
-"""Read-only sessions: which statements `sql` and `serve` run, and who may connect."""
+"""Questions to a lake: the read-only sessions of `sql` and `serve`, who may connect, and answers as text."""

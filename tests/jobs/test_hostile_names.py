@@ -13,8 +13,8 @@ import pytest
 
 from jobs.cli import main
 from jobs.metrics import _escaped  # pyright: ignore[reportPrivateUsage]
+from jobs.questions.row_text import show_csv, show_json, show_safe_csv, show_table
 from jobs.runtime.output import json_line, print_lines, printable
-from jobs.sql import show_csv, show_json, show_safe_csv, show_table
 from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.codec import write_metadata_value
 from kraft_core.messages.metadata import METADATA_RECORDS

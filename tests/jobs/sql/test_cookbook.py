@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jobs.sql import show_table
+from jobs.questions.row_text import show_table
 
 COOKBOOK = Path(__file__).parents[3] / "docs" / "cookbook.md"
 RECIPE = re.compile(r"^## \d+\. ([^\n]+)\n\n```sql\n(.*?)```\n\n```\n(.*?)```", re.DOTALL | re.MULTILINE)

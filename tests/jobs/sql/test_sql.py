@@ -19,8 +19,8 @@ from pyarrow import feather
 
 from dashboards.view_columns import VIEWS
 from jobs.cli import main
+from jobs.questions.row_text import plain
 from jobs.questions.statements import Statement, statements_of
-from jobs.sql import plain
 from jobs.time_travel.asked_moments import out_of_reach
 
 CHECKOUT = Path(__file__).parents[3]
