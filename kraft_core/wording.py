@@ -17,6 +17,16 @@ def length(ms: int, digits: int = 0) -> str:
     return next((count(ms // unit, name) for unit, name in units if ms >= 2 * unit), f"{seconds} s")
 
 
+def offset_words(first: int, end: int) -> str:
+    """Offsets from first to before end, as sentences name them: "offset 5", "offsets 5 to 9"."""
+    return f"{'offset' if end == first + 1 else 'offsets'} {range_words(first, end)}"
+
+
+def range_words(first: int, end: int) -> str:
+    """Numbers from first to before end: "5", "5 to 9"."""
+    return str(first) if end == first + 1 else f"{first} to {end - 1}"
+
+
 def first_named(things: Sequence[str], most: int, separator: str = ", ") -> str:
     """The first things, and how many more there are: "a, b and 3 more", or "a; b; and 3 more"."""
     more = len(things) - most

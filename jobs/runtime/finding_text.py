@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from kraft_core.wording import offset_words
+
 # Lines are this long, on a terminal no longer than it is wide.
 WIDTH = 100
 _LEAST_WIDTH = 40
@@ -31,8 +33,6 @@ def place(row: Mapping[str, Any]) -> str:
     parts = []
     if row["first_offset"] is not None:
         end = row["first_offset"] + 1 if row["end_offset"] is None else row["end_offset"]
-        from kraft_core.findings.finding import offset_words
-
         parts.append(offset_words(row["first_offset"], end))
     if row["leader_epochs"]:
         parts.append(named("epoch", row["leader_epochs"]))

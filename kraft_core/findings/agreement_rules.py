@@ -14,9 +14,10 @@ from kraft_core.evidence.proofs import Proof
 from kraft_core.evidence.truncation import committed_ranges
 from kraft_core.findings.cluster_view import ClusterView, epoch_at, holds, replicas_of
 from kraft_core.findings.facts import MAX_CONFLICTS, BatchConflict
-from kraft_core.findings.finding import Breach, of_rule, offset_words
+from kraft_core.findings.finding import Breach, of_rule
 from kraft_core.raft.quorum_invariants import leaders_agree
 from kraft_core.raft.voters import ReplicaKey
+from kraft_core.wording import offset_words
 
 
 def one_leader_an_epoch(view: ClusterView) -> Iterator[Breach]:

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from kraft_core.evidence.facts import Capture, label
 from kraft_core.findings.cluster_view import ClusterView
 from kraft_core.findings.facts import LogOrderFault, UnreadableBytes
-from kraft_core.findings.finding import Breach, Severity, offset_words
+from kraft_core.findings.finding import Breach, Severity
 from kraft_core.raft.rules import ORDERED, READABLE
+from kraft_core.wording import offset_words
 
 # More places than this that are out of order in a capture are one breach, which names the first.
 MOST_APART, MOST_NAMED = 20, 5

@@ -17,7 +17,8 @@ from kraft_core.evidence.lineage import EpochLine, Link
 from kraft_core.evidence.proofs import CommittedPrefix, Proof
 from kraft_core.findings.capture_order import is_later, successive
 from kraft_core.findings.cluster_view import ClusterView, epoch_at
-from kraft_core.findings.finding import Breach, Severity, of_rule, offset_words
+from kraft_core.findings.finding import Breach, Severity, of_rule
+from kraft_core.wording import offset_words
 
 
 def committed_stay(view: ClusterView) -> Iterator[Breach]:

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from kraft_core.evidence.facts import Capture, label, labels
 from kraft_core.findings.capture_order import is_later, successive
 from kraft_core.findings.cluster_view import ClusterView, epoch_at
-from kraft_core.findings.finding import Breach, Severity, of_rule, offset_words
+from kraft_core.findings.finding import Breach, Severity, of_rule
 from kraft_core.raft.voters import ReplicaKey, Voter
-from kraft_core.wording import length
+from kraft_core.wording import length, offset_words
 
 
 def stored_stays(view: ClusterView) -> Iterator[Breach]:

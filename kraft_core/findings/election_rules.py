@@ -13,7 +13,7 @@ from kraft_core.evidence.facts import label, labels
 from kraft_core.evidence.holdings import lacks
 from kraft_core.findings.capture_order import newest_readable
 from kraft_core.findings.cluster_view import ClusterView, replicas_of
-from kraft_core.findings.finding import Breach, of_rule, offset_words, range_words
+from kraft_core.findings.finding import Breach, of_rule
 from kraft_core.findings.stale_voters import (
     StaleAfterTruncation,
     StaleLeader,
@@ -25,6 +25,7 @@ from kraft_core.raft.emulation import voters_kafka_would_use
 from kraft_core.raft.invariants import judged_election
 from kraft_core.raft.log import voters_of_log
 from kraft_core.raft.voters import ReplicaKey, VoterSet
+from kraft_core.wording import offset_words, range_words
 
 
 def leader_change_names_the_set(view: ClusterView) -> Iterator[Breach]:

@@ -50,16 +50,6 @@ class Breach:
     supplied_by: tuple[Capture, ...] = ()
 
 
-def offset_words(first: int, end: int) -> str:
-    """Offsets from first to before end, as sentences name them: "offset 5", "offsets 5 to 9"."""
-    return f"{'offset' if end == first + 1 else 'offsets'} {range_words(first, end)}"
-
-
-def range_words(first: int, end: int) -> str:
-    """Numbers from first to before end: "5", "5 to 9"."""
-    return str(first) if end == first + 1 else f"{first} to {end - 1}"
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A broken rule of one cluster.

@@ -19,10 +19,11 @@ from kraft_core.evidence.ranges import log_ranges
 from kraft_core.evidence.rows import LogRange
 from kraft_core.evidence.set_history import SetNode, set_nodes
 from kraft_core.evidence.states import SetInForce
-from kraft_core.findings.finding import Finding, range_words
+from kraft_core.findings.finding import Finding
 from kraft_core.findings.recovery_safety import NONE_CUT, RecoveryCase, decided, is_usable, newest_of
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.raft.voters import ReplicaKey
+from kraft_core.wording import range_words
 
 # First inclusive, end exclusive.
 _Offsets = tuple[int, int]

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from kraft_core.evidence.facts import Capture, SnapshotFacts
-from kraft_core.findings.finding import range_words
 from kraft_core.format.batch import BatchHeader
 from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, SegmentFile
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record, read_batch
 from kraft_core.format.segment import scan
 from kraft_core.raft.voters import Endpoint
+from kraft_core.wording import range_words
 
 Kind = Literal["controller", "broker"]
 KRAFT_VERSION = "kraft.version"

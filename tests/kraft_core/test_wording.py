@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kraft_core.findings.finding import offset_words, range_words
 from kraft_core.plan.risks import failures
-from kraft_core.wording import count, first_named, length
+from kraft_core.wording import count, first_named, length, offset_words, range_words
 
 
 def test_one_is_singular() -> None:

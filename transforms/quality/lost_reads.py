@@ -13,8 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kraft_core.findings.finding import offset_words
-from kraft_core.wording import count
+from kraft_core.wording import count, offset_words
 from transforms.lake.delta_rs import arrow_with, exists, rows_with
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import BATCHES, CAPTURES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, Table
