@@ -17,8 +17,9 @@ from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
 from tests.dashboards.small_lakes import written_report
 from tests.transforms.quality.sound_cluster import a_row
-from transforms.lake.commits import TableWriter, greatest_lease
+from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import rows_with
+from transforms.lake.leases import greatest_lease
 from transforms.lake.storage import prepare_lake
 from transforms.lake.tables import CAPTURES, REHEARSALS, RUNS
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from transforms.lake.commits import TableWriter, greatest_lease
+from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import rows_with
+from transforms.lake.leases import greatest_lease
 from transforms.lake.seen import note, seen_lake, unseen
 from transforms.lake.storage import prepare_lake
 from transforms.lake.storage.listing import lake_listing
