@@ -39,15 +39,21 @@ def free_port() -> int:
 
 
 class Server:
-    """kraftlake serve in a process of its own, which beeline asks."""
+    """kraftlake serve in a process of its own, which beeline asks.
 
-    def __init__(self, lake: Location, folder: Path, *flags: str) -> None:
+    java_options: None for those of the product.
+    """
+
+    def __init__(
+        self, lake: Location, folder: Path, *flags: str, java_options: str | None = JAVA_OPTIONS
+    ) -> None:
         self.login = folder / "login"
         self.login.write_text("reader:se:cret\n")
         self.login.chmod(0o600)
         self.errors = folder / "stderr"
         settings = folder / "kraftlake.toml"
-        settings.write_text(f'[spark]\n"spark.driver.extraJavaOptions" = "{JAVA_OPTIONS}"\n')
+        options = {} if java_options is None else {"spark.driver.extraJavaOptions": java_options}
+        settings.write_text("[spark]\n" + "".join(f'"{name}" = "{text}"\n' for name, text in options.items()))
         words = ["serve", "--lake", str(lake), "--port", str(free_port()), "--login", str(self.login), *flags]
         command = [sys.executable, "-m", "jobs.cli", *words, "--config", str(settings)]
         with self.errors.open("w") as errors:
@@ -225,7 +231,7 @@ def test_other_hosts_are_served_over_tls(lake: Any, tmp_path: Path) -> None:
 def test_a_server_whose_jvm_has_ended_ends(lake: Any, tmp_path: Path) -> None:
     """With an error; until then, other hosts are served over TLS alone."""
     flags = certified(tmp_path, "127.0.0.1")
-    server = Server(lake.path, tmp_path, "--host", "0.0.0.0", *flags)
+    server = Server(lake.path, tmp_path, "--host", "0.0.0.0", *flags, java_options=None)
     assert_tls(server.port, tmp_path / "cert.pem")
     os.kill(server.jvm(), signal.SIGKILL)
     assert server.process.wait(30) == 75
