@@ -191,7 +191,7 @@ WITH pieces AS (
     ON m.cluster_id = p.cluster_id AND m.topic_id = p.topic_id
    AND m.from_offset < COALESCE(p.valid_to_offset, 9223372036854775807)
    AND p.valid_from_offset < COALESCE(m.to_offset, 9223372036854775807)
-  WHERE cardinality(p.isr) < cardinality(p.replicas)
+  WHERE p.isr <> p.replicas AND cardinality(p.isr) < cardinality(p.replicas)
 ), below AS (
   SELECT *, LAG(to_offset) OVER (PARTITION BY cluster_id, topic_id, partition_id ORDER BY from_offset) AS last_to
   FROM pieces WHERE cardinality(isr) < min_isr
@@ -204,8 +204,7 @@ WITH pieces AS (
          CASE WHEN COUNT(*) = COUNT(to_offset) THEN MAX(to_offset) END AS to_offset, MIN(from_at) AS from_at,
          CASE WHEN COUNT(*) = COUNT(to_offset) THEN MAX(to_at) END AS to_at,
          MIN(CAST(cardinality(isr) AS INT)) AS least_isr,
-         MAX(named_struct('at', from_offset, 'held', isr))['held'] AS isr,
-         MAX(named_struct('at', from_offset, 'held', min_isr))['held'] AS min_isr,
+         MAX_BY(isr, from_offset) AS isr, MAX_BY(min_isr, from_offset) AS min_isr,
          MAX(commit_status) AS commit_status,
          COUNT(*) = COUNT(CASE WHEN from_exact THEN 1 END) AS from_exact,
          CASE WHEN COUNT(*) = COUNT(to_offset) THEN COUNT(*) = COUNT(CASE WHEN to_exact THEN 1 END) END AS to_exact

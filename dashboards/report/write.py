@@ -171,13 +171,14 @@ def _pages(
     titles = _titles(lake, failed, names)
     made = page(states, rows, now, _name(lake), ask_lake(lake), failed, folder.name, titles)
     beside: dict[str, bytes] = {}
-    standing: set[str] = set()
-    for some in _batches([s for s in states[:MOST_LISTED] if s.cluster_id not in made.detailed]):
-        origin = origins(lake, some, spans, (_name(lake), file.name))
-        changed = [s for s in some if not stands(folder / file_name(s.cluster_id), origin[s.cluster_id])]
-        standing |= {file_name(s.cluster_id) for s in some} - {file_name(s.cluster_id) for s in changed}
-        found = rows_of(changed)
-        for s in changed:
+    others = [s for s in states[:MOST_LISTED] if s.cluster_id not in made.detailed]
+    # Each table is read once: to find some clusters' rows takes as long as to read all.
+    origin = origins(lake, others, spans, (_name(lake), file.name)) if others else {}
+    changed = [s for s in others if not stands(folder / file_name(s.cluster_id), origin[s.cluster_id])]
+    standing = {file_name(s.cluster_id) for s in others} - {file_name(s.cluster_id) for s in changed}
+    for some in _batches(changed):
+        found = rows_of(some)
+        for s in some:
             text = cluster_page(s, found[s.cluster_id], now, _name(lake), file.name)
             beside[file_name(s.cluster_id)] = zlib.compress(signed(text, origin[s.cluster_id]))
     return _Pages(made, beside, frozenset(standing))
