@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from dataclasses import dataclass
 from datetime import datetime
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -18,7 +19,7 @@ from transforms.ingest.captured_files import CapturedSegment
 from transforms.ingest.epoch_ranges import FileEpochRange, join_ranges
 from transforms.ingest.known_files import IngestFiles
 from transforms.lake.arrow_rows import Row, milliseconds, moment
-from transforms.lake.delta_rs import exists, rows_with
+from transforms.lake.delta_rs import by_cluster, exists, rows_with
 from transforms.lake.lives import cluster_ids_of, life_id
 from transforms.lake.spark_rows import to_rows
 from transforms.lake.storage.location import Location
@@ -32,13 +33,19 @@ SegmentRanges = Sequence[tuple[CapturedSegment, list[FileEpochRange]]]
 class CapturedLives:
     """The lives of one cluster id of meta.properties, the newest last.
 
-    held: rows (CAPTURED) of the captures that the lake holds. nodes: by capture id the node id of all.
+    stored: rows (CAPTURED) of the captures that the lake holds, which as Python values take ten times the
+    memory. new_nodes: by capture id the node id of new ones.
     """
 
     kafka_cluster_id: str
     lives: Sequence[ClusterLife]
-    held: Sequence[Row]
-    nodes: dict[str, int]
+    stored: pa.Table
+    new_nodes: Mapping[str, int]
+
+    @property
+    def held(self) -> list[Row]:
+        """The rows of the captures that the lake holds."""
+        return self.stored.to_pylist()
 
     @property
     def targets(self) -> dict[str, tuple[str, str | None]]:
@@ -60,12 +67,15 @@ class CapturedLives:
     def is_settled(self) -> bool:
         """Whether the lake holds every capture under the id of its life."""
         targets = self.targets
-        return all(row["cluster_id"] == targets[row["capture_id"]][0] for row in self.held)
+        ids, clusters = (self.stored[name].to_pylist() for name in ("capture_id", "cluster_id"))
+        return all(cluster == targets[id_][0] for id_, cluster in zip(ids, clusters, strict=True))
 
     @property
     def rows(self) -> list[Row]:
         """Rows of LIVES, also of the only life of a cluster id."""
         targets = self.targets
+        ids, node_ids = (self.stored[name].to_pylist() for name in ("capture_id", "node_id"))
+        nodes = {**dict(zip(ids, node_ids, strict=True)), **self.new_nodes}
         return [
             {
                 "cluster_id": targets[life.capture_ids[0]][0],
@@ -75,7 +85,7 @@ class CapturedLives:
                 "first_offset": life.first_offset,
                 "first_appended_at": moment(life.first_appended_at),
                 "last_appended_at": moment(life.last_appended_at),
-                "nodes": sorted({self.nodes[capture_id] for capture_id in life.capture_ids}),
+                "nodes": sorted({nodes[capture_id] for capture_id in life.capture_ids}),
                 "capture_ids": list(life.capture_ids),
             }
             for life in self.lives
@@ -142,12 +152,10 @@ def captured_lives(
 ) -> list[CapturedLives]:
     """The lives of the cluster ids by the captures that the lake holds and, if given, those of new logs."""
     ids = cluster_ids_of(lake, kafka_ids)
-    kafka_id = {name: id_ for id_, names in ids.items() for name in names}
-    held: dict[str, list[Row]] = {id_: [] for id_ in kafka_ids}
-    for row in rows_with(lake, CAPTURES, CAPTURED, cluster_id=kafka_id):
-        held[kafka_id[row["cluster_id"]]].append(row)
-    complete = _complete_checkpoints(lake, kafka_id)
-    return [_lives(lake, name, rows, complete, logs) for name, rows in held.items()]
+    every = [name for names in ids.values() for name in names]
+    stored = by_cluster(lake, CAPTURES, CAPTURED, every)
+    complete = _complete_checkpoints(lake, every)
+    return [_lives(lake, name, [stored[n] for n in names], complete, logs) for name, names in ids.items()]
 
 
 def _complete_checkpoints(lake: Location, clusters: Collection[str]) -> Mapping[str, set[LoggedCheckpoint]]:
@@ -163,25 +171,25 @@ def _complete_checkpoints(lake: Location, clusters: Collection[str]) -> Mapping[
 def _lives(
     lake: Location,
     name: str,
-    held: Sequence[Row],
+    stored: Sequence[pa.Table],
     complete: Mapping[str, set[LoggedCheckpoint]],
     logs: ScannedLogs | None,
 ) -> CapturedLives:
     new = logs.captures[name] if logs else {}
-    stored = [_held_capture(row, complete.get(row["cluster_id"], set())) for row in held]
-    captures = [*stored, *new.values()]
+    held = pa.concat_tables(stored)
+    captures = [_held_capture(row, complete.get(row["cluster_id"], set())) for row in held.to_pylist()]
+    captures += new.values()
     places = places_to_compare(captures)
     of_new = [place for place in places if place.owner in new]
     found = logs.batches(of_new) if logs and of_new else {}
     of_lake = {place: [place] for place in places if place not in found}
     if logs:
         of_lake |= {place: list(logs.known_places(place)) for place in found}
-    stored = _stored_batches(lake, {place for each in of_lake.values() for place in each})
+    of_batches = _stored_batches(lake, {place for each in of_lake.values() for place in each})
     for place, each in of_lake.items():
-        found.setdefault(place, set()).update(*(stored.get(at, ()) for at in each))
+        found.setdefault(place, set()).update(*(of_batches.get(at, ()) for at in each))
     lives = lives_of(captures, {place: frozenset(crcs) for place, crcs in found.items()})
-    nodes = {row["capture_id"]: row["node_id"] for row in held}
-    return CapturedLives(name, lives, held, nodes | (logs.nodes if logs else {}))
+    return CapturedLives(name, lives, held, logs.nodes if logs else {})
 
 
 def _stored_batches(lake: Location, places: Collection[BatchPlace]) -> dict[BatchPlace, set[int]]:

@@ -6,7 +6,7 @@ A Spark session and its first query cost 20 seconds, every new query a second of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from operator import or_
@@ -66,6 +66,21 @@ def arrow_with(
     """
     condition = None if where is None and not wanted else _condition(where, wanted)
     return columns_with(opened(lake, table, where=condition), columns, condition)
+
+
+def by_cluster(
+    lake: Location, table: Table, columns: Sequence[str], clusters: Collection[str]
+) -> dict[str, pa.Table]:
+    """Of each of the clusters its rows, to be made Python values one cluster at a time: these are large."""
+    if exists(lake, table):
+        rows = arrow_with(lake, table, columns, cluster_id=clusters).sort_by("cluster_id")
+    else:
+        rows = pa.schema([table.arrow_schema.field(name) for name in columns]).empty_table()
+    found, begin = dict.fromkeys(clusters, rows.slice(0, 0)), 0
+    for each in rows["cluster_id"].value_counts().to_pylist():
+        found[each["values"]] = rows.slice(begin, each["counts"])
+        begin += each["counts"]
+    return found
 
 
 def each_row(lake: Location, table: Table, columns: Sequence[str], where: ds.Expression) -> Iterator[Row]:

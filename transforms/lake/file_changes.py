@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +13,10 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable, Transaction
 
 from transforms.lake.arrow_rows import Row
+from transforms.lake.clustering import sorted_row_groups
 from transforms.lake.delta_rs import dataset, holding
 from transforms.lake.storage.location import Location
-from transforms.lake.table_files import TableFile, row_groups, sorted_row_groups
+from transforms.lake.table_files import TableFile, row_groups
 
 # A file of this many bytes is not joined with others, and joined files have about as many; and the bytes in
 # memory of the rows of a file, which shrink to a fraction of that.
@@ -117,8 +120,9 @@ class StoredTable:
         added: list[Row] = []
         removed: list[StoredFile] = []
         for some in _bins(small):
-            rows = self._batches(None, [fragments[f.path] for f in some], None)
-            added += self._written(sorted_row_groups(rows), "zstd")
+            stored = [fragments[file.path] for file in some]
+            rows = sorted_row_groups(partial(self._batches, None, stored, None))
+            added += self._written(rows, "zstd")
             removed += some
         return FileChange(added, removed, data_change=False) if removed else None
 
@@ -130,12 +134,20 @@ class StoredTable:
         return [StoredFile(file["path"], file["size_bytes"]) for file in files]
 
     def _batches(
-        self, new: pa.Table | None, stored: Iterable[ds.Fragment], where: ds.Expression | None
+        self,
+        new: pa.Table | None,
+        stored: Iterable[ds.Fragment],
+        where: ds.Expression | None,
+        columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of files that meet a condition, then new ones."""
-        for fragment in stored:
-            yield from fragment.to_batches(
-                schema=self._schema, filter=where, batch_size=ROWS_AT_ONCE, batch_readahead=1
+        """The rows of files that meet a condition, then new ones. columns: of files, all by default.
+
+        By row groups: of a whole file Arrow decodes ahead, without a limit, of who writes the rows.
+        """
+        names = None if columns is None else list(columns)
+        for group in chain.from_iterable(fragment.split_by_row_group(where) for fragment in stored):
+            yield from group.to_batches(
+                schema=self._schema, columns=names, filter=where, batch_size=ROWS_AT_ONCE
             )
         if new is not None:
             yield from new.to_batches()

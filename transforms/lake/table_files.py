@@ -35,8 +35,6 @@ FILES = pa.schema(
 )
 # Rows are buffered up to a row group, or fewer where they are wide.
 ROW_GROUP_ROWS, ROW_GROUP_BYTES = 128 * 1024, 32 * 1024 * 1024
-# Of joined files: the bytes in memory that are sorted at a time, and the rows of a row group then.
-SORTED_BYTES, SORTED_GROUP_ROWS = 8 * 1024 * 1024, 16 * 1024
 # A Delta log holds this many characters of a string; the maximum of a longer one ends in the greatest one.
 MOST_CHARACTERS, GREATEST_CHARACTER = 32, chr(0x10FFFF)
 ALMOST_A_MILLISECOND = timedelta(microseconds=999)
@@ -106,15 +104,6 @@ def row_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The same rows, in tables of the size of row groups."""
     filled = (batch for batch in batches if len(batch))
     return map(pa.Table.from_batches, gathered(filled, ROW_GROUP_ROWS, ROW_GROUP_BYTES))
-
-
-def sorted_row_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The rows in runs sorted by cluster: the statistics of row groups then tell which hold one."""
-    filled = (batch for batch in batches if len(batch))
-    for run in map(pa.Table.from_batches, gathered(filled, sys.maxsize, SORTED_BYTES)):
-        rows = run.sort_by("cluster_id") if "cluster_id" in run.column_names else run
-        for first in range(0, len(rows), SORTED_GROUP_ROWS):
-            yield rows.slice(first, SORTED_GROUP_ROWS)
 
 
 class Statistics:

@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from transforms.lake import table_files
+from transforms.lake import clustering, table_files
 from transforms.lake.delta_rs import arrow_with, opened
 from transforms.lake.lake import Lake
 from transforms.lake.schema import outdated_tables, update_schemas
@@ -147,7 +147,8 @@ def test_joined_files_hold_the_same_rows_in_small_groups(
     appended(lake, table, files_of(lake, table, given.slice(2500)), "another load")
     rows = arrow_with(lake.path, table, table.names)
     assert len(rows) == len(given)
-    monkeypatch.setattr(table_files, "SORTED_GROUP_ROWS", 1000)
+    for group_rows in ("GROUP_ROWS", "SORTED_GROUP_ROWS"):
+        monkeypatch.setattr(clustering, group_rows, 1000)
     lake.writer.compact(table)
     (file,) = DeltaTable(lake.path / table.name).file_uris()
     metadata = pq.ParquetFile(file).metadata
