@@ -295,18 +295,23 @@ def test_any_order_of_writers(s3: S3Server) -> None:
 
 APPENDING = """
 import sys
+from deltalake.exceptions import CommitFailedError
 from tests.long.test_s3_copies import CLUSTER_NAMES, LAKE, row
 from transforms.lake.commits import TableWriter
 
-writer = TableWriter(LAKE, 1)
-for number in range(int(sys.argv[2])):
-    writer.append(CLUSTER_NAMES, [row(f"{sys.argv[1]} {number:03}")])
+writer, number = TableWriter(LAKE, 1), 0
+while number < int(sys.argv[2]):
+    try:
+        writer.append(CLUSTER_NAMES, [row(f"{sys.argv[1]} {number:03}")])
+    except CommitFailedError:  # after ten lost races
+        continue
+    number += 1
 """
 
 
 @pytest.mark.usefixtures("writer")
 def test_processes_race_for_every_version(s3: S3Server) -> None:
-    """Each commit is made once, also where the version of a checkpoint is lost to another process."""
+    """A row is there once, or its writer has CommitFailedError; also where a checkpoint's version is lost."""
     commits, names_of_processes = 40, "abc"
     processes = [
         subprocess.Popen([sys.executable, "-c", APPENDING, name, str(commits)], cwd=CHECKOUT)
