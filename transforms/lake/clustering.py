@@ -52,7 +52,6 @@ def sorted_row_groups(read: Read) -> Iterator[pa.Table]:
         for number, place in enumerate(places):
             with pa.OSFile(str(place)) as file, pa.ipc.open_stream(file) as rows:
                 yield from _sorted(_tables(rows, SORTED_BYTES), int(np.sum(files == number)))
-            place.unlink()
 
 
 def _sorted(tables: Iterable[pa.Table], clusters: int) -> Iterator[pa.Table]:

@@ -12,7 +12,7 @@ from chispa import assert_df_equality
 from pyspark.sql.types import DataType
 
 from tests.transforms.quality.sound_cluster import a_row
-from transforms.lake import delta_rs, table_files
+from transforms.lake import clustering, delta_rs
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import among, each_row, greatest, rows_with
 from transforms.lake.lake import Lake
@@ -124,7 +124,7 @@ def nights(tmp_path: Path) -> Path:
         at = NOON + timedelta(days=night)
         writer.append(EXPIRED_CAPTURES, [row | {"captured_at": at} for row in rows])
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(table_files, "SORTED_GROUP_ROWS", 8)
+        patched.setattr(clustering, "SORTED_GROUP_ROWS", 8)
         writer.compact(EXPIRED_CAPTURES)
     return tmp_path
 
