@@ -123,16 +123,10 @@ def catalog_lake(lake: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def ask(lake: Any) -> Callable[[str], Any]:
-    """Frames of SQL over the golden lake. The catalog gets what is asked for, as by `kraftlake sql`."""
-    from dashboards.catalog import AskedLake
+    """Frames of SQL over the golden lake."""
+    from tests.jobs.lakes import asking
 
-    asked = AskedLake(lake.spark, lake.path)
-
-    def ask(query: str) -> Any:
-        asked.register(query)
-        return lake.spark.sql(query)
-
-    return ask
+    return asking(lake.spark, lake.path)
 
 
 @pytest.fixture(scope="session")

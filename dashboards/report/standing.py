@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 import dashboards
 import kraft_core
 import transforms
 from dashboards.report.queries import DETAIL, LakeTables
 from dashboards.report.state import ClusterState
+from transforms.lake.arrow_rows import each_cluster
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import DERIVATIONS, OBSERVATIONS, REPLAYS, Table
 
@@ -47,7 +47,7 @@ def origins(
         if cluster in known:
             known[cluster].update(span.encode(errors="surrogatepass"))
     for name, rows in _rows(LakeTables(lake, list(known))):
-        for cluster, part in _by_cluster(rows):
+        for cluster, part in each_cluster(rows):
             known[cluster].update(name.encode())
             known[cluster].update(part.serialize())
     return {cluster: found.hexdigest() for cluster, found in known.items()}
@@ -104,15 +104,3 @@ def _rows(tables: LakeTables) -> Iterator[tuple[str, pa.Table]]:
         found = tables.columns(table, *names)
         if found is not None:
             yield table.name, found
-
-
-def _by_cluster(rows: pa.Table) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of each cluster, in their order."""
-    order = pc.sort_indices(rows, [("cluster_id", "ascending")])
-    batches = rows.take(order).combine_chunks().to_batches()
-    for batch in batches:
-        runs = pc.run_end_encode(batch["cluster_id"])
-        first = 0
-        for cluster, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-            yield cluster, batch.slice(first, end - first)
-            first = end

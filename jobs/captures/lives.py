@@ -62,11 +62,8 @@ def settle_lives(lake: Lake, record: RunRecord) -> None:
         for capture_id in row["capture_ids"]
     }
     for each in captured_lives(lake.path, ids, None):
-        move(
-            lake,
-            each.held,
-            {row["capture_id"]: targets.get(row["capture_id"], _own(row)) for row in each.held},
-        )
+        held = each.held
+        move(lake, held, {row["capture_id"]: targets.get(row["capture_id"], _own(row)) for row in held})
     note_lives(lake, captured_lives(lake.path, ids, None), record)
 
 
@@ -87,10 +84,11 @@ def note_lives(lake: Lake, every: Iterable[CapturedLives], record: RunRecord) ->
         several = each.rows if len(each.lives) > 1 else []
         if each.is_settled and _by_id(noted) == _by_id(several):
             continue
-        changed = {row["cluster_id"] for row in (*noted, *each.held, *each.rows)}
+        held, rows = each.held, each.rows
+        changed = {row["cluster_id"] for row in (*noted, *held, *rows)}
         begin_change(lake.writer, changed, record.columns)
-        _write_lives(lake, name, each.rows)
-        move(lake, each.held, each.targets)
+        _write_lives(lake, name, rows)
+        move(lake, held, each.targets)
         if not several:
             _write_lives(lake, name, [])
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dashboards.catalog import AskedLake
 from jobs.cli import main
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.lake import Lake, existing_lake
@@ -29,6 +31,17 @@ def report(out: str) -> dict[str, Any]:
 
 def opened(spark: Any, path: Path) -> Lake:
     return existing_lake(spark, path)
+
+
+def asking(spark: Any, path: Path) -> Callable[[str], Any]:
+    """Frames of SQL over a lake. The catalog gets what is asked for, as by `kraftlake sql`."""
+    asked = AskedLake(spark, path)
+
+    def ask(query: str) -> Any:
+        asked.register(query)
+        return spark.sql(query)
+
+    return ask
 
 
 def content(lake: Lake, cluster: str) -> dict[str, list[str]]:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 # A row of any table: column name to value; times are datetimes with a zone.
 Row = dict[str, Any]
@@ -34,6 +35,17 @@ def gathered(
             held, held_rows, held_bytes = [], 0, 0
     if held:
         yield held
+
+
+def each_cluster(rows: pa.Table) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of each cluster, in their order; of many rows, a cluster may come in several parts."""
+    order = pc.sort_indices(rows, [("cluster_id", "ascending")])
+    for batch in rows.take(order).combine_chunks().to_batches():
+        runs = pc.run_end_encode(batch["cluster_id"])
+        first = 0
+        for cluster, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+            yield cluster, batch.slice(first, end - first)
+            first = end
 
 
 def moment(ms: int | None) -> datetime | None:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from transforms.lake.arrow_rows import Row
+from transforms.lake.arrow_rows import Row, each_cluster
 from transforms.lake.storage.foreign_files import readable
 from transforms.lake.storage.location import Location, StoreUrl
 from transforms.lake.storage.table_folders import (
@@ -73,14 +73,13 @@ def by_cluster(
 ) -> dict[str, pa.Table]:
     """Of each of the clusters its rows, to be made Python values one cluster at a time: these are large."""
     if exists(lake, table):
-        rows = arrow_with(lake, table, columns, cluster_id=clusters).sort_by("cluster_id")
+        rows = arrow_with(lake, table, columns, cluster_id=clusters)
     else:
         rows = pa.schema([table.arrow_schema.field(name) for name in columns]).empty_table()
-    found, begin = dict.fromkeys(clusters, rows.slice(0, 0)), 0
-    for each in rows["cluster_id"].value_counts().to_pylist():
-        found[each["values"]] = rows.slice(begin, each["counts"])
-        begin += each["counts"]
-    return found
+    parts: dict[str, list[pa.RecordBatch]] = {cluster: [] for cluster in clusters}
+    for cluster, part in each_cluster(rows):
+        parts[cluster].append(part)
+    return {cluster: pa.Table.from_batches(found, rows.schema) for cluster, found in parts.items()}
 
 
 def each_row(lake: Location, table: Table, columns: Sequence[str], where: ds.Expression) -> Iterator[Row]:

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from dashboards.catalog import AskedLake
 from jobs.cli import main
 from jobs.runtime.outcome import ExitCode
 from kraft_core.format.batch import HEADER_BYTES, write_batch
 from kraft_core.format.codec import write_metadata_value
 from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.messages.metadata import by_api_key
-from tests.jobs.lakes import opened, run
+from tests.jobs.lakes import asking, opened, run
 from tests.kraft_core.batches import log_of, no_op_batch, raw, resealed
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.spark_rows import to_rows
@@ -104,15 +103,13 @@ def test_what_is_lost_marks_what_follows(
         ("gap", "a"): (5, None),
         ("gap", "b"): (5, None),
     }
-    asked_lake = AskedLake(spark, path)
+    ask = asking(spark, path)
     for cluster, first, last in (("damaged", 8, 14), ("gap", 5, 14)):
         missing = f"records {first} to {last} are missing"
         assert f"metadata: {missing}" in said
         asked = {4: {"a": "valid"}, 15: {"a": "undecided", "b": "undecided"}}
         for offset, validity in asked.items():
-            query = f"SELECT topic_name, validity FROM topics_as_of('{cluster}', {offset})"
-            asked_lake.register(query)
-            rows = spark.sql(query).collect()
+            rows = ask(f"SELECT topic_name, validity FROM topics_as_of('{cluster}', {offset})").collect()
             assert {r["topic_name"]: r["validity"] for r in rows} == validity
         main(["shell", "--lake", str(path), "--cluster", cluster, "ls", "/image/topics/byName"])
         assert missing in capsys.readouterr().err

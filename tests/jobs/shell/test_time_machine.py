@@ -37,7 +37,6 @@ def test_the_page_shows_every_view() -> None:
     assert listed - {table.name for table in TABLES} == views - {"partition_changes", "min_isr_periods"}
 
 
-def test_its_query(lake: Any) -> None:
+def test_its_query(ask: Any) -> None:
     (query,) = re.findall(r"```sql\n(.*?)```", PAGE, flags=re.DOTALL)
-    catalog.AskedLake(lake.spark, lake.path).register(query)
-    assert [tuple(row) for row in lake.spark.sql(query).collect()] == [(0, -1, []), (1, 11, [11])]
+    assert [tuple(row) for row in ask(query).collect()] == [(0, -1, []), (1, 11, [11])]

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from dashboards.catalog import AskedLake
-from tests.jobs.lakes import run
+from tests.jobs.lakes import asking, run
 from tests.jobs.sql.test_cookbook import RECIPES
 
 FIRST = 697
@@ -30,13 +29,8 @@ def truncated(spark: Any, golden: Path, tmp_path_factory: pytest.TempPathFactory
         assert min(int(path.stem) for path in log.glob("*.log")) == FIRST
         assert list(log.glob(f"{FIRST:020}-*.checkpoint"))
     assert run(tmp / "lake", tmp / "captures", flags=("--fail-on", "never")) == 0
-    asked = AskedLake(spark, tmp / "lake")
-
-    def ask(sql: str) -> list[dict[str, Any]]:
-        asked.register(sql)
-        return [row.asDict() for row in spark.sql(sql).collect()]
-
-    return ask
+    ask = asking(spark, tmp / "lake")
+    return lambda sql: [row.asDict() for row in ask(sql).collect()]
 
 
 def answer(ask: Ask, number: int) -> list[dict[str, Any]]:
