@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from kraft_core.image.from_rows import change_of
@@ -26,11 +29,13 @@ from transforms.histories.clocks import Clock, clocks
 from transforms.histories.missing import lacking_by_cluster
 from transforms.histories.replay_steps import known_paths
 from transforms.lake.arrow_rows import Row
-from transforms.lake.delta_rs import rows_with
+from transforms.lake.delta_rs import arrow_with, exists, rows_with
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import BROKERS, METADATA_TRANSACTIONS, PARTITIONS, TOPICS, Table
 
 BEFORE_MS, AFTER_MS = 60_000, 10_000
+# Indices of rows by the values of their keys.
+_Places = Mapping[tuple[Any, ...], Sequence[int]]
 COPY = ("capture_id", "broker_id", "directory_id", "captured_at")
 NOT_REPLAYED = "no captured log of the cluster can be replayed"
 NOT_REACHED = "the captured logs end before this copy, or within 10 s after it"
@@ -80,9 +85,9 @@ def newest_copies(rows: Iterable[Row]) -> list[Row]:
     return newest
 
 
-def _rows(cluster: str, replayed: _Replayed | None, copies: Iterable[Row]) -> Iterator[Row]:
-    for copy in copies:
-        found = NOT_REPLAYED if replayed is None else replayed.at(copy)
+def _rows(cluster: str, replayed: _Replayed | None, copies: Sequence[Row]) -> Iterator[Row]:
+    known = [(copy, NOT_REPLAYED) for copy in copies] if replayed is None else replayed.around(copies)
+    for copy, found in known:
         for row in copy["partitions"]:
             state, reason = _state(found, copy, row)
             yield {
@@ -93,6 +98,26 @@ def _rows(cluster: str, replayed: _Replayed | None, copies: Iterable[Row]) -> It
                 "reason": reason,
                 "offset": None if isinstance(found, str) else found.offset,
             }
+
+
+def _joined(ranges: Mapping[int, tuple[int, int]]) -> Iterator[tuple[int, int, list[int]]]:
+    """Ranges of offsets that overlap as one each: first, last, and the keys of those in it.
+
+    Copies of one night share what is read; a copy of a year before costs no year in memory.
+    """
+    together: list[int] = []
+    start = end = 0
+    for key in sorted(ranges, key=lambda key: ranges[key]):
+        first, last = ranges[key]
+        if together and first > end:
+            yield start, end, together
+            together = []
+        if not together:
+            start, end = first, last
+        together.append(key)
+        end = max(end, last)
+    if together:
+        yield start, end, together
 
 
 def _state(found: _Metadata | str, copy: Row, row: Row) -> tuple[str, str | None]:
@@ -146,9 +171,23 @@ class _Replayed:
     lacking: Sequence[MissingRecords]
     transactions: Sequence[Row]
 
-    def at(self, copy: Row) -> _Metadata | str:
-        """The metadata around the time of a copy, or why it is not known."""
-        time, end = known_ms(copy["captured_at"]), self.path[-1].end_offset
+    def around(self, copies: Sequence[Row]) -> Iterator[tuple[Row, _Metadata | str]]:
+        """Each copy with the metadata around its time, or with why that is not known."""
+        ranges = {}
+        for index, copy in enumerate(copies):
+            offsets = self._offsets(known_ms(copy["captured_at"]))
+            if isinstance(offsets, str):
+                yield copy, offsets
+            else:
+                ranges[index] = offsets
+        for first, last, together in _joined(ranges):
+            versions = self._versions(first, last)
+            for index in together:
+                yield copies[index], versions.metadata(copies[index], *ranges[index])
+
+    def _offsets(self, time: int) -> tuple[int, int] | str:
+        """The first and the last offset of the metadata around a time, or why it is not known."""
+        end = self.path[-1].end_offset
         if self.clock.highest_below(end) < time + AFTER_MS:
             return NOT_REACHED
         first, last = self._offset_at(time - BEFORE_MS), self._offset_at(time + AFTER_MS)
@@ -159,7 +198,7 @@ class _Replayed:
         for offset in (first, last):
             for reason in self._doubts(offset):
                 return reason
-        return self._metadata(copy, first, last)
+        return first, last
 
     def _offset_at(self, time: int) -> int | None:
         """The last offset that took effect by a time; -1 before a whole log, None if not known."""
@@ -179,26 +218,87 @@ class _Replayed:
             if transaction["begun_offset"] <= offset < (transaction["ended_offset"] or offset + 1):
                 yield "the metadata of that time is that of an open metadata transaction"
 
-    def _metadata(self, copy: Row, first: int, last: int) -> _Metadata:
-        broker, topics = copy["broker_id"], sorted({row["topic_id"] for row in copy["partitions"]})
+    def _versions(self, first: int, last: int) -> _Versions:
+        """The versions of topics, partitions and brokers that were valid at any offset from first to last."""
+        end = ds.field("valid_to_offset")
+        overlaps = (ds.field("valid_from_offset") <= last) & (end.is_null() | (end > first))
+
+        def read(table: Table) -> pa.Table:
+            if not exists(self.lake, table):
+                return table.arrow_schema.empty_table()
+            return arrow_with(self.lake, table, table.names, overlaps, cluster_id=[self.cluster])
+
+        return _Versions(read(TOPICS), read(PARTITIONS), read(BROKERS))
+
+
+@dataclass(frozen=True)
+class _Versions:
+    """Versions of a cluster's topics, partitions and brokers. A copy needs few of them as rows."""
+
+    topics: pa.Table
+    partitions: pa.Table
+    brokers: pa.Table
+
+    def metadata(self, copy: Row, first: int, last: int) -> _Metadata:
+        """The metadata that a copy is compared with: that from first to last."""
+        broker, held = copy["broker_id"], copy["partitions"]
+        named = {((row["topic_id"],), (row["topic_name"],)) for row in held}
+        topics = _at(self._by_topic_id, (key for key, _ in named))
+        # A topic that took the name of a removed one.
+        topics |= _at(self._by_topic_name, (key for _, key in named))
+        partitions = _at(self._by_partition, ((row["topic_id"], row["partition_id"]) for row in held))
         versions = {
-            TOPICS: self._versions(TOPICS, first, last),
-            PARTITIONS: self._versions(PARTITIONS, first, last, topic_id=topics),
-            BROKERS: self._versions(BROKERS, first, last, broker_id=[broker]),
+            TOPICS: _valid(_taken(self.topics, topics), first, last),
+            PARTITIONS: _valid(_taken(self.partitions, partitions), first, last),
+            BROKERS: _valid(self.brokers.filter(pc.field("broker_id") == broker), first, last),
         }
-        held = {
+        assigned = {
             (row["topic_id"], row["partition_id"])
             for row in versions[PARTITIONS]
             if broker in row["replicas"]
         }
         images = (_image(versions, first), _image(versions, last))
-        return _Metadata([(image, topic_ids(image)) for image in images], last, held)
+        return _Metadata([(image, topic_ids(image)) for image in images], last, assigned)
 
-    def _versions(self, table: Table, first: int, last: int, **wanted: Collection[Any]) -> list[Row]:
-        """The versions that were valid at any offset from first to last."""
-        end = ds.field("valid_to_offset")
-        overlaps = (ds.field("valid_from_offset") <= last) & (end.is_null() | (end > first))
-        return rows_with(self.lake, table, None, overlaps, cluster_id=[self.cluster], **wanted)
+    @cached_property
+    def _by_topic_id(self) -> _Places:
+        return _places(self.topics, "topic_id")
+
+    @cached_property
+    def _by_topic_name(self) -> _Places:
+        return _places(self.topics, "topic_name")
+
+    @cached_property
+    def _by_partition(self) -> _Places:
+        return _places(self.partitions, "topic_id", "partition_id")
+
+
+def _places(table: pa.Table, *columns: str) -> _Places:
+    """The indices of the rows by their values of some columns."""
+    found: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for index, key in enumerate(zip(*(table[name].to_pylist() for name in columns), strict=True)):
+        found[key].append(index)
+    return found
+
+
+def _at(places: _Places, keys: Iterable[tuple[Any, ...]]) -> set[int]:
+    """The indices of the rows with any of the keys."""
+    return {index for key in keys for index in places.get(key, ())}
+
+
+def _taken(table: pa.Table, indices: Iterable[int]) -> pa.Table:
+    return table.take(pa.array(sorted(indices), pa.int64()))
+
+
+def _valid(versions: pa.Table, first: int, last: int) -> list[Row]:
+    """The versions that were valid at any offset from first to last."""
+    rows: list[Row] = versions.to_pylist()
+    return [
+        row
+        for row in rows
+        if row["valid_from_offset"] <= last
+        and (row["valid_to_offset"] is None or row["valid_to_offset"] > first)
+    ]
 
 
 def _image(versions: Mapping[Table, Iterable[Row]], offset: int) -> Image:
