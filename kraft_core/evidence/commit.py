@@ -186,6 +186,8 @@ class CommitStatus:
         lacked_by = ", ".join(f"{label(key)} (by {lack.source})" for key, lack in lacking.items())
         known = f"of {voters.words} {lacked_by or 'none'} lacked it"
         counting = [voters, *self._next_sets.after(line, end)]
+        if voters.source == "static":
+            counting += self._next_sets.configured_after(line.leader_epoch)
         by_set = [(s, self._lacking(s.voters, line.leader_epoch, first, appended_by)) for s in counting]
         as_of = min((lack.at for _, entries in by_set for lack in entries.values()), default=None)
         if as_of is not None and all(
@@ -266,6 +268,8 @@ class CommitStatus:
                 return None
             if not (self._shows_what_it_lacks(capture) and lacks(capture, leader_epoch, first)):
                 return None
+            if voter.key.directory_id is None and capture.is_empty:
+                return None  # perhaps a new disk
             found.append(_Lack(capture.captured_from, capture.time_source))
         return min(found, key=_lack_order, default=None)
 

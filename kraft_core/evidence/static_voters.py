@@ -14,14 +14,18 @@ from kraft_core.evidence.facts import Capture
 from kraft_core.evidence.in_force import InForce
 
 
+def static_elections(elections: Mapping[int, Election], in_force: InForce) -> list[Election]:
+    """The elections in which the voters were configured, by epoch."""
+    return [
+        elections[epoch]
+        for epoch in sorted(elections)
+        if in_force.at(epoch, elections[epoch].batch_end_offset - 1).is_static
+    ]
+
+
 def newest_static_election(elections: Mapping[int, Election], in_force: InForce) -> Election | None:
-    """The election of the highest epoch in which the voters were configured; None where none is captured."""
-    of_static = (
-        election
-        for epoch, election in elections.items()
-        if in_force.at(epoch, election.batch_end_offset - 1).is_static
-    )
-    return max(of_static, default=None, key=lambda election: election.leader_epoch)
+    """The one of the highest epoch; None where none is captured."""
+    return (static_elections(elections, in_force) or [None])[-1]
 
 
 def reconfigured(captures: Iterable[Capture], election: Election | None) -> tuple[Capture, ...]:

@@ -18,11 +18,12 @@ from kraft_core.evidence.lineage import union
 from kraft_core.evidence.ranges import log_ranges
 from kraft_core.evidence.rows import LogRange
 from kraft_core.evidence.set_history import SetNode, set_nodes
-from kraft_core.evidence.states import SetInForce
+from kraft_core.evidence.states import SetInForce, static_set
+from kraft_core.evidence.static_voters import static_elections
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.recovery_safety import NONE_CUT, RecoveryCase, decided, is_usable, newest_of
 from kraft_core.messages.uuid_text import ZERO_UUID
-from kraft_core.raft.voters import ReplicaKey
+from kraft_core.raft.voters import ReplicaKey, VoterSet
 from kraft_core.wording import range_words
 
 # First inclusive, end exclusive.
@@ -95,7 +96,7 @@ def recovery_advice(
     gone = frozenset(without)
     newest = newest_of(known)
     nodes = set_nodes(known)
-    counting = _counting(nodes)
+    counting = _counting(known, nodes)
     ranges = log_ranges(known)
     statuses = {node.key: node.verdict.status if node.verdict else None for node in nodes}
     candidates = [
@@ -127,7 +128,7 @@ def recovery_advice(
 
 def counting_sets(known: Conclusions) -> list[SetInForce]:
     """The newest committed voter set first, then every later one that may still count."""
-    return _counting(set_nodes(known))
+    return _counting(known, set_nodes(known))
 
 
 def lacking(known: Conclusions, capture: Capture) -> list[tuple[str, int, int, int]]:
@@ -173,19 +174,28 @@ def _case(
     return RecoveryCase(known, tuple(counting), chosen, words, findings, gone, newest, cut)
 
 
-def _counting(nodes: list[SetNode]) -> list[SetInForce]:
-    committed = [n for n in nodes if n.verdict is not None and n.verdict.status == "committed"]
-    static = [n for n in nodes if n.source == "static"]
-    first = max(committed or static, key=_offset, default=None)
-    if first is None:
-        first = next((n for n in nodes if n.source == "bootstrap"), None)
-    lowest = first.voters.offset if first is not None else -1
-    later = [
-        node.voters
-        for node in nodes
-        if node.verdict is not None and node.voters.offset > lowest and node.verdict.status != "truncated"
-    ]
-    return ([first.voters] if first is not None else []) + later
+def _counting(known: Conclusions, nodes: list[SetNode]) -> list[SetInForce]:
+    recorded = [n for n in nodes if n.verdict is not None and n.verdict.status != "truncated"]
+    committed = [n for n in recorded if n.verdict is not None and n.verdict.status == "committed"]
+    if committed:
+        first = max(committed, key=_offset).voters
+        return [first, *(n.voters for n in recorded if n.voters.offset > first.offset)]
+    configured = _configured(known) or [n.voters for n in nodes if n.source == "bootstrap"]
+    return [*configured, *(n.voters for n in recorded)]
+
+
+def _configured(known: Conclusions) -> list[SetInForce]:
+    """The static sets, the newest first, back to the last one whose LEADER_CHANGE is committed.
+
+    Majorities of two of them may have no voter in common: whoever configures them may change any number.
+    """
+    found: dict[VoterSet, SetInForce] = {}
+    for election in reversed(static_elections(known.elections, known.in_force)):
+        found.setdefault(election.voter_set, static_set(election))
+        prefix = known.commit.prefixes.get(election.leader_epoch)
+        if prefix is not None and prefix.proof_of(election.batch_end_offset) is not None:
+            break
+    return list(found.values())
 
 
 def _offset(node: SetNode) -> tuple[int, int]:

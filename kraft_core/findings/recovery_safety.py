@@ -305,13 +305,9 @@ def why_not_counted(case: RecoveryCase, voter: Voter) -> str | None:
             f"lack what the older had stored: capture the other voters."
         )
     newest = case.newest[replicas[0]]
-    if (
-        voter.key.directory_id is None
-        and newest
-        and not newest[-1].epoch_ranges
-        and not newest[-1].log_end_offset
-    ):
-        return f"{name} has an empty log, as on a new disk: capture the other voters."
+    # Formatting again with the same --initial-controllers gives the same directory id.
+    if newest and newest[-1].is_empty:
+        return f"{name} has an empty log, as on a disk that was formatted again: capture the other voters."
     return _why_not_known(case, replicas[0])
 
 

@@ -145,6 +145,43 @@ def test_an_empty_log_of_a_static_voter_may_be_a_new_disk() -> None:
     assert advised(static("1", "3").capture("2", 1000, "", 1)).is_safe
 
 
+def test_an_empty_log_of_a_known_directory_may_be_formatted_again() -> None:
+    """kafka-storage format gives a voter of --initial-controllers the same directory id each time.
+
+    Nodes 1 and 2 had committed up to 50; 1 is lost, and 2 was formatted again.
+    """
+    story = without_capture(without_capture(whole(), 0), 0).capture("2", 1000, "", 1, end=0)
+    advice = advised(story)
+    assert not advice.is_safe
+    assert "D2 has an empty log, as on a disk that was formatted again: capture" in advice.why
+    assert advised(without_capture(whole(), 1).capture("2", 1000, "", 1, end=0)).is_safe
+
+
+def reconfigured() -> Story:
+    """Static voters: leader 1 of {1,2,3,4} was elected at 50, and in a later epoch 3 of {3,4,5} at 40."""
+    story = Story().leader(1, 0, 1, "1 2 3").leader(3, 50, 1, "1 2 3 4", "1 2 4").leader(5, 40, 3, "3 4 5")
+    story.capture("1", 1000, "1:0-50 3:50-51", 3).capture("2", 1000, "1:0-40", 3)
+    return story.capture("3", 1000, "1:0-40 5:40-45", 5)
+
+
+def test_of_static_sets_the_newest_is_that_of_the_last_election() -> None:
+    """Voters 4 and 5 may have committed more in epoch 5, whatever lies above of other epochs."""
+    advice = advised(reconfigured())
+    assert not advice.is_safe
+    assert "of voters {3,4,5} (LEADER_CHANGE 40/e5), 3 counts, and 2 are needed" in advice.why
+
+
+def test_static_sets_count_back_to_the_last_one_that_elected_a_leader_for_good() -> None:
+    """Of {1,2,3} a majority must be captured, too, until a leader of {3,4,5} has committed its election."""
+    story = Story().leader(1, 0, 1, "1 2 3").leader(5, 40, 3, "3 4 5")
+    story.capture("3", 1000, "1:0-40 5:40-45", 5).capture("4", 1000, "1:0-40", 5)
+    advice = advised(story)
+    assert not advice.is_safe
+    assert "of voters {1,2,3} (LEADER_CHANGE 0/e1), 3 counts, and 2 are needed" in advice.why
+    story.capture("4", 2000, "1:0-40 5:40-45", 5)
+    assert advised(story).is_safe
+
+
 # --- what captures contradict ---------------------------------------------------------------------
 
 
