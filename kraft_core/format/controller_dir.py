@@ -43,6 +43,7 @@ NO_METADATA_LOG = (
     "metadata.log.dir"
 )
 _SEGMENT = re.compile(r"(\d{20})\.log", re.ASCII)
+_INDEX = re.compile(r"(\d{20})\.(?:index|timeindex|txnindex)", re.ASCII)
 _MAX_OFFSET = (1 << 63) - 1
 _MAX_SIDE_FILE_BYTES = 1024 * 1024
 # A running controller deletes and renames files: a directory that changes while it is listed is listed again.
@@ -88,8 +89,8 @@ class ControllerDir:
     capture.json it is not a copy of a node's directory, but what leaders sent as committed.
     segments by base offset; checkpoints by end offset and epoch, finished ones only; unfinished: the .part
     files; deleted: names of files that Kafka marked for deletion, which no longer belong to the log.
-    unreadable: files and folders that could not be listed, opened or read; faults: these, and files whose
-    content or name is invalid.
+    unreadable: files and folders that could not be listed, opened or read, and last segments of which only
+    an index is left; faults: these, and files whose content or name is invalid.
     """
 
     path: Path
@@ -237,6 +238,7 @@ class _Reader:
         self._log_names = self._listed()
         for name in self._log_names or ():
             self._add(self._log_dir / name, log)
+        self._note_lost_end()
         meta = self._side_file(self._beside("meta.properties"), read_meta_properties)
         quorum_state = self._side_file(self._in_log("quorum-state"), read_quorum_state)
         epochs = self._side_file(self._in_log("leader-epoch-checkpoint"), read_leader_epoch_checkpoint)
@@ -291,6 +293,17 @@ class _Reader:
             size = self._size(path, named=snapshot_id is not None)
             if size is not None:
                 log.checkpoints.append(CheckpointFile(path, snapshot_id, size))
+
+    def _note_lost_end(self) -> None:
+        """Indexes above the last segment: theirs are missing, and the end of the log with them."""
+        names = self._log_names or ()
+        last = max((base for name in names if (base := parse_segment_name(name)) is not None), default=-1)
+        indexes = {int(match[1]) for name in names if (match := _INDEX.fullmatch(name)) is not None}
+        lost = (self._log_dir / f"{offset:020d}.log" for offset in sorted(indexes) if offset > last)
+        for path in lost:
+            if path not in self._not_supplied:
+                self.has_changed = True
+                self._cannot_read(path, "missing, but not its index")
 
     def _in_log(self, name: str) -> Path | None:
         """A file of the log directory; None if the listing lacks it."""

@@ -10,8 +10,8 @@ import re
 from kraft_core.format.controller_dir import ControllerDir
 from kraft_core.restore.replay import ReplayedLog
 
-# Named after the first offset of a segment, and .snapshot also after the end of a log that was closed.
-_BESIDE = re.compile(r"(\d{20})\.(snapshot|index|timeindex|txnindex)", re.ASCII)
+# Named after the first offset of a segment, or the end of a log that was closed.
+_BESIDE = re.compile(r"(\d{20})\.snapshot", re.ASCII)
 
 
 def why_cut(directory: ControllerDir, log: ReplayedLog) -> str | None:
@@ -28,12 +28,8 @@ def why_cut(directory: ControllerDir, log: ReplayedLog) -> str | None:
         return f"has a log that ends inside a batch ({log.torn_file}): {compare}."
     if directory.segments and not directory.segments[-1].size_bytes:
         return f"has a log that ends with an empty segment ({directory.segments[-1].path.name}): {compare}."
-    held = {segment.base_offset for segment in directory.segments}
     for path in sorted(directory.log_dir.iterdir(), reverse=True):
         named = _BESIDE.fullmatch(path.name)
-        if named is None:
-            continue
-        offset, is_snapshot = int(named[1]), named[2] == "snapshot"
-        if offset > log.end_offset or (offset == log.end_offset and not is_snapshot and offset not in held):
+        if named is not None and int(named[1]) > log.end_offset:
             return f"has a log that ends at {log.end_offset}, and {path.name} beside it: copy it again."
     return None

@@ -335,6 +335,18 @@ def test_checkpoints_alone_show_nobodys_log_end(tmp_path: Path) -> None:
     assert "no segment of it was captured" in advice.why
 
 
+def test_a_last_segment_of_which_only_the_index_was_copied_hides_the_logs_end(tmp_path: Path) -> None:
+    """Nodes 1 and 3 of three voters: what they hold from 408 on lies in segments that are missing."""
+    nodes = [
+        copytree(GOLDEN / "uncommitted-truncation/after" / name, tmp_path / name)
+        for name in ("node-1", "node-3")
+    ]
+    assert _of(nodes).is_safe
+    for segment in [node / "__cluster_metadata-0/00000000000000000408.log" for node in nodes]:
+        segment.rename(segment.with_suffix(".index"))
+    assert not _of(nodes).is_safe
+
+
 def _of(nodes: list[Path]) -> RecoveryAdvice:
     (facts,) = collect(find_controller_dirs(nodes).directories)
     known = conclude(facts)

@@ -331,6 +331,20 @@ def test_what_the_caller_could_not_supply(tmp_path):
     assert (directory.captured_at, directory.log_readable, len(directory.segments)) == (None, False, 3)
 
 
+@pytest.mark.parametrize("kind", ["index", "timeindex"])
+def test_an_index_above_the_last_segment_shows_that_one_is_missing(tmp_path, kind):
+    node = copy(tmp_path)
+    for name in ("00000000000000000100", "00000000000000002589"):  # of a deleted segment, and of a whole one
+        (node / LOG / f"{name}.{kind}").write_bytes(b"")
+    assert only(tmp_path).log_readable
+    (node / LOG / "00000000000000002589.log").unlink()
+    directory = only(tmp_path)
+    assert directory.unreadable == (
+        FileFault(f"{LOG}/00000000000000002589.log", "missing, but not its index"),
+    )
+    assert not directory.log_readable
+
+
 def test_a_directory_that_changes_while_it_is_read_is_read_again(tmp_path, monkeypatch):
     """Kafka deletes the first segment after the listing: the next listing is right."""
     node = copy(tmp_path)
