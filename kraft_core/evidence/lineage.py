@@ -19,15 +19,13 @@ from kraft_core.evidence.facts import Capture, CapturedControlRecord, ClusterFac
 
 @dataclass(frozen=True, slots=True, order=True)
 class Link:
-    """A log that holds batches of an epoch also holds the parent epoch's below end_offset (exclusive).
+    """An epoch begins at end_offset (exclusive) of the parent epoch's line, by a log that holds both there.
 
-    adjacent: the epoch begins exactly at end_offset; else batches between were not captured.
-    last_appended_at: of the parent's last batch below an adjacent start, None if that batch was not captured.
+    last_appended_at: of the parent's last batch below, None if that batch was not captured.
     """
 
     parent: int
     end_offset: int
-    adjacent: bool
     last_appended_at: int | None
 
 
@@ -66,7 +64,7 @@ class EpochLine:
     @property
     def below(self) -> Link | None:
         """The link to what lies directly below the epoch's first batch, None if that is not known."""
-        return next((link for link in self.links if link.adjacent and link.end_offset == self.start), None)
+        return next((link for link in self.links if link.end_offset == self.start), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +106,6 @@ class _Line:
             if epoch_range.first_data_end is not None and epoch_range.first_data_appended_at is not None:
                 self.first_data.add((epoch_range.first_data_end, epoch_range.first_data_appended_at))
 
-    def link(self, link: Link) -> None:
-        self.links.add(link)
-        if link.adjacent:
-            self.starts.add(link.end_offset)
-
 
 def lineage_of(facts: ClusterFacts) -> Lineage:
     """The tree of a cluster's (distinct) facts."""
@@ -134,14 +127,18 @@ def lineage_of(facts: ClusterFacts) -> Lineage:
 
 
 def _add_ranges(lines: defaultdict[int, _Line], capture: Capture) -> None:
+    """Two ranges are linked only if the higher one begins with its LEADER_CHANGE where the lower one ends.
+
+    Else they may be of segments copied at two moments, and what lies between, or above, was truncated.
+    """
     previous: EpochRange | None = None
     for epoch_range in capture.epoch_ranges:
-        line = lines[epoch_range.leader_epoch]
+        line, end = lines[epoch_range.leader_epoch], epoch_range.first_offset
         line.add(epoch_range, capture.captured_until)
-        if previous is not None and previous.leader_epoch < epoch_range.leader_epoch:
-            adjacent = previous.end_offset == epoch_range.first_offset
-            appended_at = previous.last_appended_at if adjacent else None
-            line.link(Link(previous.leader_epoch, previous.end_offset, adjacent, appended_at))
+        if previous and previous.leader_epoch < epoch_range.leader_epoch and previous.end_offset == end:
+            line.starts.add(end)
+            if epoch_range.first_batch_end is not None:
+                line.links.add(Link(previous.leader_epoch, end, previous.last_appended_at))
         previous = epoch_range
 
 
@@ -163,8 +160,8 @@ def _add_snapshot_link(
         return
     first = capture.epoch_ranges[0]
     epoch = snapshot_ends.get((capture.node_id, capture.directory_id, first.first_offset))
-    if epoch is not None and epoch < first.leader_epoch:
-        lines[first.leader_epoch].link(Link(epoch, first.first_offset, True, None))
+    if epoch is not None and epoch < first.leader_epoch and first.first_batch_end is not None:
+        lines[first.leader_epoch].links.add(Link(epoch, first.first_offset, None))
 
 
 def _add_control_records(lines: defaultdict[int, _Line], records: Iterable[CapturedControlRecord]) -> None:
@@ -193,7 +190,7 @@ def _add_control_records(lines: defaultdict[int, _Line], records: Iterable[Captu
 def _finished(epoch: int, line: _Line) -> EpochLine:
     covered = union(line.ranges)
     start = min(line.starts, default=None)
-    parents = {link.parent for link in line.links if link.adjacent}
+    parents = {link.parent for link in line.links}
     before_start = start is not None and covered[0][0] < start
     first_data = min(line.first_data, default=None)
     return EpochLine(
@@ -210,10 +207,10 @@ def _finished(epoch: int, line: _Line) -> EpochLine:
     )
 
 
-def _link_order(link: Link) -> tuple[int, int, bool, bool, int]:
+def _link_order(link: Link) -> tuple[int, int, bool, int]:
     """A total order: by parent and offset; of equal ones, those that know the time first."""
     unknown = link.last_appended_at is None
-    return (link.parent, link.end_offset, not link.adjacent, unknown, link.last_appended_at or 0)
+    return (link.parent, link.end_offset, unknown, link.last_appended_at or 0)
 
 
 def union(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

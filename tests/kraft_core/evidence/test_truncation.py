@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.kraft_core.evidence.narrated import Story
 
 THREE = "1 2 3"
@@ -112,3 +114,14 @@ def test_a_lost_voter_set() -> None:
     assert [(c.kind, c.voter_id, c.commit_status) for c in story.evidence().voter_changes][3:] == [
         ("added", 4, "truncated")
     ]
+
+
+@pytest.mark.parametrize("log", ["1:0-30 3:40-50", "1:0-30 3:20-50", "1:0-30 3:30-50"])
+def test_segments_of_two_moments_do_not_show_where_an_epoch_begins(log: str) -> None:
+    """Node 3's first segment was copied before 20 to 29 of epoch 1 were truncated, the others after that."""
+    story = two_epochs().capture("3", 900, log, 3).snapshot(50, 3, "2", at=800, sets=THREE)
+    assert not any(row.startswith("1: 0-30 committed") for row in story.ranges())
+    story.capture("2", 900, "1:0-20 3:20-50", 3)
+    contested = log == "1:0-30 3:30-50"
+    known = ["1: 0-20 committed", "1: 20-30 truncated by 3", "3: 20-50 committed"]
+    assert story.ranges() == (["1: 0-30 undecided", "3: 20-50 undecided"] if contested else known)

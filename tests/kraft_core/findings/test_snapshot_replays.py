@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
 from kraft_core.evidence.facts import distinct
 from kraft_core.evidence.lineage import Lineage, lineage_of
 from kraft_core.findings.facts import Holder
@@ -20,9 +23,20 @@ from tests.kraft_core.evidence.narrated import Story, directory
 def lineage(*logs: str) -> Lineage:
     """Of captures of one replica each, of logs like "1:0-100 3:100-120"."""
     story = Story()
+    elected = {first: epoch for log in logs for epoch, first in _elections(log)}
+    for first, epoch in elected.items():
+        story.leader(epoch, first, 1, "1 2 3")
     for nth, log in enumerate(logs):
         story.capture(str(nth + 1), 5000, log)
     return lineage_of(distinct(story.facts()))
+
+
+def _elections(log: str) -> Iterator[tuple[int, int]]:
+    """Epoch and first offset of each range of a log that follows another one."""
+    ranges = [tuple(map(int, text.replace(":", "-").split("-"))) for text in log.split()]
+    for (_, _, end), (epoch, first, _) in pairwise(ranges):
+        if first == end:
+            yield epoch, first
 
 
 def checkpoint(text: str) -> CheckpointKey:
