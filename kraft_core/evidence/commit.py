@@ -268,8 +268,6 @@ class CommitStatus:
                 return None
             if not (self._shows_what_it_lacks(capture) and lacks(capture, leader_epoch, first)):
                 return None
-            if voter.key.directory_id is None and capture.is_empty:
-                return None  # perhaps a new disk
             found.append(_Lack(capture.captured_from, capture.time_source))
         return min(found, key=_lack_order, default=None)
 

@@ -124,11 +124,6 @@ class Capture:
         return self.log_end_offset
 
     @property
-    def is_empty(self) -> bool:
-        """Whether it holds no part of the log, as on a disk that was just formatted."""
-        return not self.epoch_ranges and not self.log_end_offset
-
-    @property
     def is_contiguous(self) -> bool:
         """Whether its batches follow each other, from the offset that the first segment is named after."""
         begins = (

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import itemgetter
 
 from kraft_core.evidence.facts import Capture, EpochRange
 from kraft_core.raft.voters import ReplicaKey, Voter
@@ -165,11 +166,22 @@ def _order(replica: ReplicaKey) -> tuple[int, str]:
     return replica.id, replica.directory_id or ""
 
 
+def cached_epoch(capture: Capture, offset: int) -> int | None:
+    """An offset's epoch by leader-epoch-checkpoint; None where that does not say.
+
+    Kafka drops its first entries with the beginning of the log.
+    """
+    entries = capture.leader_epoch_checkpoint or ()
+    nth = bisect_right(entries, offset, key=itemgetter(1))
+    return entries[nth - 1][0] if nth else None
+
+
 def lacks(capture: Capture, leader_epoch: int, first_offset: int) -> bool:
     """Whether a captured log had nothing of an epoch's batches from an offset on.
 
     It ended at or below the offset, or has another epoch's batch there. A log whose prefix is deleted, or
-    that has a hole there, may have held them.
+    that has a hole there, may have held them; so may one of segments that are older than
+    leader-epoch-checkpoint.
     """
     if capture.known_end is None:
         return False
@@ -180,4 +192,4 @@ def lacks(capture: Capture, leader_epoch: int, first_offset: int) -> bool:
     )
     if nth < 0 or first_offset >= capture.epoch_ranges[nth].end_offset:
         return False
-    return capture.epoch_ranges[nth].leader_epoch != leader_epoch
+    return leader_epoch not in (capture.epoch_ranges[nth].leader_epoch, cached_epoch(capture, first_offset))

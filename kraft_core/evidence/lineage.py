@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kraft_core.evidence.facts import Capture, CapturedControlRecord, ClusterFacts, EpochRange
+from kraft_core.evidence.holdings import cached_epoch
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -129,7 +130,8 @@ def lineage_of(facts: ClusterFacts) -> Lineage:
 def _add_ranges(lines: defaultdict[int, _Line], capture: Capture) -> None:
     """Two ranges are linked only if the higher one begins with its LEADER_CHANGE where the lower one ends.
 
-    Else they may be of segments copied at two moments, and what lies between, or above, was truncated.
+    Else they may be of segments copied at two moments, and what lies between, or above, was truncated; so if
+    leader-epoch-checkpoint has another epoch there.
     """
     previous: EpochRange | None = None
     for epoch_range in capture.epoch_ranges:
@@ -137,7 +139,8 @@ def _add_ranges(lines: defaultdict[int, _Line], capture: Capture) -> None:
         line.add(epoch_range, capture.captured_until)
         if previous and previous.leader_epoch < epoch_range.leader_epoch and previous.end_offset == end:
             line.starts.add(end)
-            if epoch_range.first_batch_end is not None:
+            agrees = cached_epoch(capture, end - 1) in (None, previous.leader_epoch)
+            if epoch_range.first_batch_end is not None and agrees:
                 line.links.add(Link(previous.leader_epoch, end, previous.last_appended_at))
         previous = epoch_range
 

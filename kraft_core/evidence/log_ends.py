@@ -73,18 +73,14 @@ class LogEnds:
         return f"at {int(end)} (by {', '.join(sorted(sources))})"
 
     def _end(self, voter: Voter, as_of: int) -> float:
-        """The lowest log end from a moment on; of an id without directory id, all its directories count.
-
-        Of such an id an empty log may be on a new disk.
-        """
+        """The lowest log end from a moment on; of an id without directory id, all its directories count."""
         if self.known.holdings.is_doubtful(voter):
             return inf
         found: list[float] = []
         for replica, ends in self.by_replica.items():
             if voter.matches(replica):
                 nth = bisect_left(ends.moments, as_of)
-                end = ends.lowest[nth] if nth < len(ends.lowest) else inf
-                found.append(end if end or voter.key.directory_id else inf)
+                found.append(ends.lowest[nth] if nth < len(ends.lowest) else inf)
         return max(found, default=inf)
 
     def _leader_shows(self, voters: SetInForce, as_of: int, bound: float) -> bool:

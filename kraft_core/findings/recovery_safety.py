@@ -306,7 +306,7 @@ def why_not_counted(case: RecoveryCase, voter: Voter) -> str | None:
         )
     newest = case.newest[replicas[0]]
     # Formatting again with the same --initial-controllers gives the same directory id.
-    if newest and newest[-1].is_empty:
+    if newest and not newest[-1].epoch_ranges and not newest[-1].log_end_offset:
         return f"{name} has an empty log, as on a disk that was formatted again: capture the other voters."
     return _why_not_known(case, replicas[0])
 

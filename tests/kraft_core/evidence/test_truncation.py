@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.kraft_core.evidence.narrated import Story
@@ -125,3 +127,28 @@ def test_segments_of_two_moments_do_not_show_where_an_epoch_begins(log: str) -> 
     contested = log == "1:0-30 3:30-50"
     known = ["1: 0-20 committed", "1: 20-30 truncated by 3", "3: 20-50 committed"]
     assert story.ranges() == (["1: 0-30 undecided", "3: 20-50 undecided"] if contested else known)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "status"),
+    [(((1, 0), (3, 30)), "committed"), (((1, 0), (2, 20), (3, 30)), "undecided"), (None, "committed")],
+)
+def test_leader_epoch_checkpoint_shows_segments_of_two_moments(
+    epochs: tuple[tuple[int, int], ...] | None, status: str
+) -> None:
+    """Node 3's first segment may have been copied before its last batches of epoch 1 were truncated."""
+    story = Story().leader(1, 0, 1, THREE, sets=THREE).leader(3, 30, 2, THREE)
+    story.capture("2", 900, "3:40-50", 3).snapshot(50, 3, "2", at=800, sets=THREE)
+    story.capture("3", 900, "1:0-30 3:30-50", 3, leader_epoch_checkpoint=epochs)
+    assert story.ranges() == [f"1: 0-30 {status}", "3: 30-50 committed"]
+
+
+def test_what_leader_epoch_checkpoint_has_is_not_lacked() -> None:
+    """By it, node 2 holds 20 to 29 of epoch 3; its segment there was copied before it fetched them."""
+    story = Story().leader(1, 0, 1, THREE, sets=THREE).leader(3, 20, 1, THREE).leader(5, 30, 2, THREE)
+    story.capture("1", 900, "1:0-20 3:20-30", 3).capture("3", 900, "1:0-20", 3)
+    story.capture("2", 900, "1:0-30 5:30-31", 5)
+    assert "3: 20-30 uncommitted" in story.ranges()
+    epochs = ((1, 0), (3, 20), (5, 30))
+    story.captures[-1] = replace(story.captures[-1], leader_epoch_checkpoint=epochs)
+    assert "3: 20-30 undecided" in story.ranges()

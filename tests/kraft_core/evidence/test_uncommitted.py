@@ -175,11 +175,3 @@ def test_later_static_voters_may_have_committed_it(ids: str, status: str) -> Non
     story.capture("1", 1000, "1:0-20", 1).capture("2", 1000, "1:0-20", 1)
     story.capture("3", 1000, "1:0-30 2:30-31", 2)
     assert statuses(story)[:2] == ["0-20 committed", f"20-30 {status}"]
-
-
-@pytest.mark.parametrize("log", ["1:0-10", ""])
-def test_an_empty_log_of_a_static_voter_may_be_a_new_disk_that_lacks_what_it_stored(log: str) -> None:
-    story = Story().leader(1, 0, 1, THREE).capture("1", 1000, "1:0-30", 1).capture("3", 1000, "1:0-20", 1)
-    story.capture("2", 1000, log, 1, end=10 if log else 0)
-    assert statuses(story) == ["0-20 committed", "20-30 uncommitted" if log else "20-30 undecided"]
-    assert story.bounds()[1] == (20 if log else 30)
