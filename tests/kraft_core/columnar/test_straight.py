@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from pathlib import Path
 
@@ -173,3 +174,9 @@ def test_texts_and_lists_of_every_size(count, size):
     topic = {"name": "x" * (size - 1) + "é"[: size and 1], "topicId": "A" * 22}
     held = [write_metadata_value(partition, 2, value), write_metadata_value(by_api_key[2], 0, topic)] * 40
     assert_alike(write_batch(0, 1, [raw(n, value) for n, value in enumerate(held)]))
+
+
+def test_a_quota_that_is_no_number():
+    case = next(case for case in METADATA_VERSIONS if case[0].type_name == "CLIENT_QUOTA_RECORD")
+    value = write_metadata_value(*case, {"entity": [], "key": "", "value": math.nan, "remove": False})
+    assert_alike(write_batch(0, 1, [raw(0, value)]))
