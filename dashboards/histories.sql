@@ -85,49 +85,47 @@ WITH flagged AS (
   SELECT *, SUM(CASE WHEN is_request THEN 1 ELSE 0 END)
               OVER (PARTITION BY cluster_id, topic_id, partition_id ORDER BY valid_from_offset) AS run
   FROM marked WHERE is_moving OR is_request
-), joined AS (
-  SELECT cluster_id, topic_id, MAX(topic_name) AS topic_name, partition_id, MAX(commit_status) AS commit_status,
-         MIN(named_struct('at', valid_from_offset, 'time', valid_from_at, 'exact', valid_from_exact,
-                          'earliest', earliest_from_offset, 'earliest_time', earliest_from_at,
-                          'replicas', CASE WHEN goes_on THEN last_replicas END)) AS beginning,
-         MAX(named_struct('at', valid_from_offset, 'to', valid_to_offset, 'to_time', valid_to_at,
-                          'exact', valid_to_exact, 'ended_by', ended_by, 'moving', is_moving, 'replicas', replicas,
-                          'adding', adding_replicas, 'removing', removing_replicas, 'then_moving', then_moving,
-                          'then_replicas', then_replicas, 'type', record_type, 'status', end_commit_status,
-                          'earliest', earliest_to_offset, 'earliest_time', earliest_to_at)) AS ending
-  FROM runs GROUP BY cluster_id, topic_id, partition_id, run
 ), ended AS (
+  -- Of each run the last version, with what is known of its first.
   SELECT *,
-         CASE WHEN NOT ending['moving'] THEN CASE WHEN beginning['exact'] THEN 'immediate' ELSE 'completed' END
-              WHEN ending['to'] IS NULL THEN 'requested'
-              WHEN ending['then_replicas'] IS NULL THEN 'deleted'
-              WHEN NOT ending['then_moving']
-                   AND array_except(ending['replicas'], ending['removing']) = ending['then_replicas'] THEN 'completed'
-              WHEN NOT ending['then_moving']
-                   AND array_except(ending['replicas'], ending['adding']) = ending['then_replicas'] THEN 'cancelled'
-              WHEN ending['exact'] THEN 'superseded' END AS state
-  FROM joined
+         CASE WHEN NOT is_moving THEN CASE WHEN begun_exact THEN 'immediate' ELSE 'completed' END
+              WHEN valid_to_offset IS NULL THEN 'requested'
+              WHEN then_replicas IS NULL THEN 'deleted'
+              WHEN NOT then_moving AND array_except(replicas, removing_replicas) = then_replicas THEN 'completed'
+              WHEN NOT then_moving AND array_except(replicas, adding_replicas) = then_replicas THEN 'cancelled'
+              WHEN valid_to_exact THEN 'superseded' END AS state
+  FROM (
+    SELECT *,
+           FIRST_VALUE(valid_from_offset) OVER by_offset AS begun_offset,
+           FIRST_VALUE(valid_from_at) OVER by_offset AS begun_at,
+           FIRST_VALUE(valid_from_exact) OVER by_offset AS begun_exact,
+           FIRST_VALUE(earliest_from_offset) OVER by_offset AS earliest_begun_offset,
+           FIRST_VALUE(earliest_from_at) OVER by_offset AS earliest_begun_at,
+           FIRST_VALUE(CASE WHEN goes_on THEN last_replicas END) OVER by_offset AS replicas_before,
+           MAX(commit_status) OVER whole AS run_status,
+           LEAD(run) OVER (PARTITION BY cluster_id, topic_id, partition_id ORDER BY valid_from_offset) AS next_run
+    FROM runs
+    WINDOW by_offset AS (PARTITION BY cluster_id, topic_id, partition_id, run ORDER BY valid_from_offset),
+           whole AS (PARTITION BY cluster_id, topic_id, partition_id, run)
+  )
+  WHERE next_run IS NULL OR next_run <> run
 )
-SELECT cluster_id, topic_id, topic_name, partition_id, state,
-       beginning['at'] AS begun_offset, beginning['time'] AS begun_at,
-       CASE WHEN ending['moving'] THEN ending['to'] ELSE beginning['at'] END AS done_offset,
-       CASE WHEN ending['moving'] THEN ending['to_time'] ELSE beginning['time'] END AS done_at,
-       beginning['replicas'] AS replicas_before,
-       CASE WHEN ending['moving'] THEN array_except(ending['replicas'], ending['removing'])
-            ELSE ending['replicas'] END AS target_replicas,
-       CASE WHEN ending['moving'] THEN ending['then_replicas'] ELSE ending['replicas'] END AS replicas_after,
-       array_sort(CASE WHEN ending['moving'] THEN ending['adding']
-                       ELSE array_except(ending['replicas'], beginning['replicas']) END) AS added_replicas,
-       array_sort(CASE WHEN ending['moving'] THEN ending['removing']
-                       ELSE array_except(beginning['replicas'], ending['replicas']) END) AS removed_replicas,
-       CASE WHEN ending['moving'] THEN ending['ended_by'] ELSE ending['type'] END AS ended_by, commit_status,
-       beginning['exact'] AS begun_exact, beginning['earliest'] AS earliest_begun_offset,
-       beginning['earliest_time'] AS earliest_begun_at,
-       CASE WHEN NOT ending['moving'] THEN beginning['exact']
-            WHEN ending['to'] IS NOT NULL THEN ending['exact'] END AS done_exact,
-       CASE WHEN ending['moving'] THEN ending['status'] ELSE commit_status END AS done_commit_status,
-       CASE WHEN ending['moving'] THEN ending['earliest'] ELSE beginning['earliest'] END AS earliest_done_offset,
-       CASE WHEN ending['moving'] THEN ending['earliest_time'] ELSE beginning['earliest_time'] END AS earliest_done_at
+SELECT cluster_id, topic_id, topic_name, partition_id, state, begun_offset, begun_at,
+       CASE WHEN is_moving THEN valid_to_offset ELSE begun_offset END AS done_offset,
+       CASE WHEN is_moving THEN valid_to_at ELSE begun_at END AS done_at,
+       replicas_before,
+       CASE WHEN is_moving THEN array_except(replicas, removing_replicas) ELSE replicas END AS target_replicas,
+       CASE WHEN is_moving THEN then_replicas ELSE replicas END AS replicas_after,
+       array_sort(CASE WHEN is_moving THEN adding_replicas
+                       ELSE array_except(replicas, replicas_before) END) AS added_replicas,
+       array_sort(CASE WHEN is_moving THEN removing_replicas
+                       ELSE array_except(replicas_before, replicas) END) AS removed_replicas,
+       CASE WHEN is_moving THEN ended_by ELSE record_type END AS ended_by, run_status AS commit_status,
+       begun_exact, earliest_begun_offset, earliest_begun_at,
+       CASE WHEN NOT is_moving THEN begun_exact WHEN valid_to_offset IS NOT NULL THEN valid_to_exact END AS done_exact,
+       CASE WHEN is_moving THEN end_commit_status ELSE run_status END AS done_commit_status,
+       CASE WHEN is_moving THEN earliest_to_offset ELSE earliest_begun_offset END AS earliest_done_offset,
+       CASE WHEN is_moving THEN earliest_to_at ELSE earliest_begun_at END AS earliest_done_at
 FROM ended;
 
 -- Which min.insync.replicas was in effect for a topic, and when? The topic's own, else the cluster's default in the
@@ -152,7 +150,12 @@ WITH settings AS (
   UNION ALL
   SELECT t.cluster_id, t.topic_id, t.topic_name, s.`offset`, s.at, s.is_exact
   FROM topics t JOIN turns s
-    ON s.cluster_id = t.cluster_id AND (s.resource_type = 'BROKER' OR s.resource_name = t.topic_name)
+    ON s.cluster_id = t.cluster_id AND s.resource_type = 'TOPIC' AND s.resource_name = t.topic_name
+   AND s.`offset` > t.valid_from_offset AND (t.valid_to_offset IS NULL OR s.`offset` < t.valid_to_offset)
+  UNION ALL
+  SELECT t.cluster_id, t.topic_id, t.topic_name, s.`offset`, s.at, s.is_exact
+  FROM topics t JOIN turns s
+    ON s.cluster_id = t.cluster_id AND s.resource_type = 'BROKER'
    AND s.`offset` > t.valid_from_offset AND (t.valid_to_offset IS NULL OR s.`offset` < t.valid_to_offset)
 ), points AS (
   SELECT cluster_id, topic_id, topic_name, `offset`, at,

@@ -17,6 +17,20 @@ from tests.dashboards.worlds import DIRECTORIES
 from transforms.lake.tables import CONFIGS, PARTITIONS, TOPICS
 
 Rows = list[dict[str, Any]]
+LISTS = {"isr": [2, 3], "adding_replicas": [], "removing_replicas": [], "eligible_leader_replicas": []}
+IN_TOPIC = {
+    "topic_id": "topic-0",
+    "topic_name": "topic-0",
+    "leader": 2,
+    "leader_recovery_state": "RECOVERED",
+    "record_type": "PARTITION_CHANGE_RECORD",
+}
+# A partition before, in and after its reassignment: first offset, end, state.
+MOVE = (
+    (1, 5, IN_TOPIC | LISTS | {"replicas": [1, 2, 3], "record_type": "PARTITION_RECORD"}),
+    (5, 9, IN_TOPIC | LISTS | {"replicas": [2, 3, 4, 1], "adding_replicas": [4], "removing_replicas": [1]}),
+    (9, None, IN_TOPIC | LISTS | {"replicas": [2, 3, 4], "isr": [2, 3, 4]}),
+)
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 NIGHTS = 90
 NOW_MS = round((BEGAN + timedelta(days=NIGHTS)).timestamp() * 1000)
@@ -27,19 +41,22 @@ def rows(bench: Bench) -> Iterator[Row]:
     clusters = bench.size(1_000, 50)
     storm = bench.size(10_000, 2_000)
     versions = bench.size(1_000_000, 20_000)
-    lake = fleet(bench.folder / f"page-{clusters}-{versions}", clusters, storm, versions)
+    reassigned = bench.size(10_000, 200)
+    lake = fleet(
+        bench.folder / f"page-{clusters}-{versions}-{reassigned}", clusters, storm, versions, reassigned
+    )
     out = bench.folder / "page.html"
     made: list[int] = []
     taken = cpu_seconds(lambda: made.append(len(small_lakes.written_report(lake, out, NOW_MS).data)))
     detail = (
         f"{clusters:,} clusters, {clusters * 3 * NIGHTS:,} captures, "
-        f"{storm:,} epochs and {versions:,} versions of partitions in one"
+        f"{storm:,} epochs, {versions:,} partitions and {reassigned:,} reassignments in one"
     )
     yield Row("page of a fleet and of each cluster at first, CPU", taken, "s", at_most=60, detail=detail)
     again = cpu_seconds(lambda: small_lakes.written_report(lake, out, NOW_MS + 1))
     yield Row("page of a fleet, no cluster changed, CPU", again, "s", at_most=5, detail=detail)
     yield Row("page of a fleet, size", made[0] / 1e6, "MB", at_most=2, detail=detail)
-    one = f"{storm:,} epochs, {versions:,} versions of partitions"
+    one = f"{storm:,} epochs, {versions:,} partitions, {reassigned:,} reassignments"
     taken = cpu_seconds(
         lambda: made.append(len(small_lakes.written_report(lake, out, NOW_MS, ["cluster-0000"]).data))
     )
@@ -47,7 +64,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     yield Row("page of one cluster, size", made[1] / 1e6, "MB", at_most=0.5, detail=one)
 
 
-def fleet(path: Path, clusters: int, storm: int, versions: int) -> Path:
+def fleet(path: Path, clusters: int, storm: int, versions: int, reassigned: int) -> Path:
     """A lake of the tables that the page reads, written without a session; kept between runs."""
     if (path / "lake.json").is_file():
         return path
@@ -62,7 +79,7 @@ def fleet(path: Path, clusters: int, storm: int, versions: int) -> Path:
         "log_ranges": [row for name in names for row in log_ranges(name)],
     }
     small_lakes.write_for(path, "admin_events", {})
-    small_lakes.write(path, PARTITIONS, partitions(names[0], versions))
+    small_lakes.write(path, PARTITIONS, partitions(names[0], versions, reassigned))
     small_lakes.write(path, CONFIGS, [min_isr(name) for name in names])
     small_lakes.write(path, TOPICS, [topic(names[0], n) for n in range(0, versions, 100)])
     for table, made in tables.items():
@@ -228,8 +245,20 @@ def version(cluster: str, offset: int) -> dict[str, Any]:
     }
 
 
-def partitions(cluster: str, versions: int) -> pa.Table:
-    """Versions of as many partitions, 100 a topic, one in a hundred of them under min ISR."""
+def partitions(cluster: str, count: int, reassigned: int) -> pa.Table:
+    """Versions of partitions, 100 a topic: one in a hundred is under min ISR, the last have moved."""
+    moves = [
+        version(cluster, offset) | {"valid_to_offset": end, "partition_id": 100 + number} | state
+        for number in range(reassigned)
+        for offset, end, state in MOVE
+    ]
+    held = placed(cluster, count)
+    columns = pa.schema([declared("partitions").field(name) for name in held.column_names])
+    return pa.concat_tables([held.cast(columns), pa.Table.from_pylist(moves, schema=columns)])
+
+
+def placed(cluster: str, versions: int) -> pa.Table:
+    """As many partitions, none of which ever moved."""
     numbers = pa.array(range(versions), pa.int64())
     rows = pa.Table.from_pylist([version(cluster, 0)]).take(pa.array([0] * versions, pa.int64()))
     columns = {

@@ -26,7 +26,7 @@ from tests.dashboards.worlds import NOW, states, told
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake of more clusters than a page has room for."""
-    return fleet(tmp_path_factory.mktemp("large") / "lake", 64, 20, 100)
+    return fleet(tmp_path_factory.mktemp("large") / "lake", 64, 20, 100, 40)
 
 
 def test_every_cluster_has_its_details(large: Path, tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_thousand_clusters_are_a_page_below_three_megabytes() -> None:
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A lake of eight clusters, whose page has room for one of them."""
     monkeypatch.setattr(page_module, "MOST_BYTES", 1)
-    return fleet(tmp_path / "lake", 8, 20, 100)
+    return fleet(tmp_path / "lake", 8, 20, 100, 40)
 
 
 def test_a_page_stands_while_its_cluster_does_not_change(small: Path, tmp_path: Path) -> None:
