@@ -6,6 +6,7 @@ A restored backup, an old disk or a second directory violates that, and invalida
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -33,6 +34,60 @@ def stored_stays(view: ClusterView) -> Iterator[Breach]:
                 yield from _lost_within_epoch(view, before, after)
             if is_voter or replica.directory_id is not None:
                 yield from _fallen_epoch(view, before, after)
+
+
+def led_is_kept(view: ClusterView) -> Iterator[Breach]:
+    """Rule 44, of one capture: a voter that has led an epoch holds what is committed of its line.
+
+    It wrote the epoch, and held what lies below before it stood for election. A warning of a voter that is
+    known by id alone: the capture may be of a new disk.
+    """
+    for leader, led in _committed_while_leading(view).items():
+        epochs = [epoch for epoch, *_ in led]
+        for replica in view.known.holdings.replicas_of(leader):
+            for capture in view.known.holdings.captures[replica]:
+                count = bisect_right(epochs, -1 if capture.in_epoch is None else capture.in_epoch)
+                if capture.known_end is None or not count:
+                    continue
+                # The epoch it is in it may have begun to lead after its log was copied.
+                epoch, begin, end = led[count - 1]
+                before = max((each[2] for each in led[count - 2 : count - 1]), default=0)
+                kept = max(before, min(begin, end)) if epoch == capture.in_epoch else end
+                if capture.known_end < kept:
+                    yield _forgot(leader, capture, epoch, kept)
+
+
+def _committed_while_leading(view: ClusterView) -> dict[Voter, list[tuple[int, int, int]]]:
+    """Of each voter the epochs it led, rising, where they begin, and what is committed of it by then."""
+    known, ends = view.known, dict[int, int]()
+    found: defaultdict[Voter, list[tuple[int, int, int]]] = defaultdict(list)
+    for epoch, line in known.lineage.lines.items():
+        prefix, below = known.commit.prefixes.get(epoch), line.below
+        if line.contested:
+            continue
+        ends[epoch] = min(ends.get(below.parent, 0), below.end_offset) if below else 0
+        ends[epoch] = max(ends[epoch], prefix.end_offset if prefix else 0)
+        election = known.elections.get(epoch)
+        there = known.in_force.voters_at(epoch, election.batch_end_offset - 1) if election else None
+        leader = known.in_force.leader_among(there.voters, epoch) if there else None
+        if election is not None and leader is not None and not known.holdings.is_doubtful(leader):
+            highest = max([ends[epoch], *(end for *_, end in found[leader][-1:])])
+            found[leader].append((epoch, election.offset, highest))
+    return found
+
+
+def _forgot(leader: Voter, capture: Capture, epoch: int, end: int) -> Breach:
+    first = capture.known_end or 0
+    return _went_back(
+        "warning" if leader.key.directory_id is None else "error",
+        (capture.node_id, capture.directory_id, "led", epoch),
+        f"{label(capture.replica)} had stored the committed {offset_words(first, end)} by the time it led "
+        f"epoch {epoch}, and its log ends at {first}, as after {_causes(leader.key)}.",
+        f"LEADER_CHANGE of epoch {epoch}; quorum-state: epoch {capture.in_epoch}",
+        capture.replica,
+        (capture,),
+        (first, end, epoch),
+    )
 
 
 def _lost_within_epoch(view: ClusterView, before: Capture, after: Capture) -> Iterator[Breach]:

@@ -65,7 +65,7 @@ RULES_OF: dict[int, tuple[RuleFunction, ...]] = {
     22: (snapshot_rules.snapshots_equal_the_replay,),
     23: (election_rules.leader_change_names_the_set,),
     24: (watermark_rules.leader_outside_voters_is_not_counted,),
-    44: (directory_rules.stored_stays,),
+    44: (directory_rules.stored_stays, directory_rules.led_is_kept),
     45: (directory_rules.one_directory_per_static_id,),
     47: (observed_quorum.one_quorum_per_cluster_id, life_rules.one_life_per_cluster_id),
     49: (replay_rules.records_can_be_replayed,),

@@ -461,7 +461,7 @@ RULES = {
             "a replica loses what it stored only to a higher epoch, and its own epoch never decreases",
             "KIP-595, Quorum state; Fetch",
             engine=("protocol.transitions.to_unattached", "protocol.transitions.to_follower"),
-            finding=("findings.directory_rules.stored_stays",),
+            finding=("findings.directory_rules.stored_stays", "findings.directory_rules.led_is_kept"),
         ),
         Rule(
             45,

@@ -146,6 +146,48 @@ def test_an_observer_may_lose_what_it_did_not_flush() -> None:
     assert advised(story).is_safe
 
 
+def leader_of_epoch_2(log: str, in_epoch: int | None, sets: str = "1 2 3") -> Story:
+    """Leader 1 of epoch 2, elected at 30, was captured with a log; node 2 holds all, node 3 is lost."""
+    story = Story().leader(1, 0, 2, "1 2 3", sets=sets).metadata_version(1, 5, 20)
+    story.leader(2, 30, 1, "1 2 3").data(2, 31)
+    return story.capture("1", 1000, log, in_epoch).capture("2", 1000, "1:0-30 2:30-40", 3)
+
+
+def leader_of_epoch_4() -> Story:
+    """Nothing of it is known to be committed, and the leader of another epoch may have truncated it."""
+    story = Story().leader(1, 0, 2, "1 2 3", sets="1 2 3").leader(4, 30, 1, "1 2 3")
+    return story.capture("1", 1000, "1:0-20", 5).capture("2", 1000, "1:0-30 4:30-40", 5)
+
+
+@pytest.mark.parametrize(("in_epoch", "end"), [(2, 30), (3, 31)])
+@pytest.mark.parametrize(("sets", "severity"), [("1 2 3", "error"), ("", "warning")])
+def test_a_leader_that_lacks_what_it_had_committed_forgot_it(
+    in_epoch: int, end: int, sets: str, severity: str
+) -> None:
+    """By directory id its disk was put back, by id alone it may be new. In epoch 2 it may just begin."""
+    story = leader_of_epoch_2("1:0-20", in_epoch, sets)
+    (finding,) = found(story, 44)
+    assert (finding.severity, finding.first_offset, finding.end_offset) == (severity, 20, end)
+    assert "had stored the committed offsets 20 to" in finding.sentence
+    advice = advised(story)
+    assert not advice.is_safe
+    assert "Rule 44 is broken: 1@" in advice.why
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        leader_of_epoch_2("1:0-30", 2),  # elected, with LEADER_CHANGE still to be written
+        leader_of_epoch_2("1:0-30 2:30-31", 3),  # the rest of epoch 2 was truncated
+        leader_of_epoch_2("1:0-20", 1),  # copied before it led
+        leader_of_epoch_2("1:0-20", None),
+        leader_of_epoch_4(),
+    ],
+)
+def test_a_leader_lacks_lawfully_what_was_not_committed_when_it_was_captured(story: Story) -> None:
+    assert found(story, 44) == []
+
+
 def test_a_truncation_by_a_higher_epoch_is_lawful() -> None:
     story = Story().leader(1, 0, 3, "1 2 3", sets="1 2 3").leader(2, 10, 1, "1 2 3", "1 2")
     story.capture("2", 1000, "1:0-30", 1).capture("2", 2000, "1:0-10 2:10-20", 2)
