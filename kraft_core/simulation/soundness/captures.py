@@ -39,6 +39,7 @@ class Copy:
     leader-epoch-checkpoint were. stated: the time (ms) that capture.json names; None: it has none, and the
     newest file time is `file_time`. life: of a cloned quorum, which of the two. missing: what it lacks.
     early_ms: its stated time is wrong, and lies so long before the newest timestamp inside, if there is one.
+    older: an earlier moment, and the offset below which its segments are of that one.
     """
 
     slot: int
@@ -49,11 +50,18 @@ class Copy:
     life: int = 0
     missing: Missing = NOTHING
     early_ms: int = 0
+    older: tuple[int, int] = (0, 0)
 
 
 def held_by(execution: Execution, copy: Copy) -> PartialLog:
     """The log that a copy holds."""
-    return held(execution.moments[copy.log_at][copy.slot], copy.missing)
+    log, (moment, end) = held(execution.moments[copy.log_at][copy.slot], copy.missing), copy.older
+    if not end:
+        return log
+    then = execution.moments[moment][copy.slot].log
+    first = (batch for batch in then.batches if batch.base_offset < end)
+    rest = (batch for batch in log.batches if batch.base_offset >= end)
+    return replace(log, batches=(*first, *rest), start_offset=then.segments[0].base_offset)
 
 
 def facts_of(lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> ClusterFacts:

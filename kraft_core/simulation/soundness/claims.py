@@ -97,6 +97,13 @@ class ClaimCheck:
 
     def unsound(self, nodes: Collection[int] | None = None) -> Iterator[Unsound]:
         """Every answer that is false, in a lawful execution; of the plans those on `nodes`, None: all."""
+        yield from self.unsound_answers(nodes)
+        for finding in self.answers.errors:
+            if not self._is_of_missing_files(finding):
+                yield Unsound("findings", f"error of rule {finding.rule}", finding.sentence)
+
+    def unsound_answers(self, nodes: Collection[int] | None = None) -> Iterator[Unsound]:
+        """The same without the errors that are found."""
         for batch in self.captured_batches():
             yield from self.unsound_verdict(batch)
         yield from self.unsound_bounds()
@@ -105,9 +112,6 @@ class ClaimCheck:
             yield from self._voter_set(row)
         yield from self.unsound_recovery(nodes if nodes is not None else self._node_ids())
         yield from self.unsound_plans(nodes)
-        for finding in self.answers.errors:
-            if not self._is_of_missing_files(finding):
-                yield Unsound("findings", f"error of rule {finding.rule}", finding.sentence)
 
     def _is_of_missing_files(self, finding: Finding) -> bool:
         """Rule 0 or 19, of replicas whose copies lack segments, or the checkpoint below them."""
@@ -124,7 +128,8 @@ class ClaimCheck:
         places = {
             (batch.base_offset, batch.leader_epoch)
             for copy in self.copies
-            for batch in self.execution.moments[copy.log_at][copy.slot].log.batches
+            for log in (self.execution.moments[copy.log_at][copy.slot].log, held_by(self.execution, copy))
+            for batch in log.batches
         }
         return [self.execution.batches[place] for place in sorted(places)]
 

@@ -44,14 +44,15 @@ class Unlawful:
     """A kind of fault. draw: an execution with it and copies; shows: whether those copies show it.
 
     expects: an error and no safe recovery while it is open; or a finding or no safe recovery, and never a
-    false one; or, where only the copying was at fault, that every answer is true.
+    false one; or, where only the copying was at fault, that every answer is true; or, where a copy is of no
+    log that there was, every answer but errors.
     """
 
     name: str
     what: str
     draw: Callable[[random.Random], FaultyCopies]
     shows: Callable[[FaultyCopies], bool]
-    expects: Literal["error", "finding", "truth"]
+    expects: Literal["error", "finding", "truth", "true answers"]
 
 
 @dataclass(slots=True)
@@ -82,8 +83,8 @@ def failures(kind: Unlawful, sample: FaultyCopies) -> Iterator[str]:
     check = ClaimCheck(sample.lives[0], sample.copies, answers) if len(sample.lives) == 1 else None
     if check is None:
         yield from _false_in_each_life(sample, answers)
-    if kind.expects == "truth":
-        unsound = check.unsound(()) if check else ()
+    if check is not None and kind.expects in ("truth", "true answers"):
+        unsound = check.unsound(()) if kind.expects == "truth" else check.unsound_answers(())
     else:
         unsound = check.unsound_recovery() if check else ()
         rules = ", ".join(sorted({f"{found.severity} of rule {found.rule}" for found in answers.findings}))
@@ -203,6 +204,23 @@ def _copied_apart(execution: Execution, copy: Copy, files_at: int) -> Copy:
     if there is None or there.key != execution.moments[copy.log_at][copy.slot].key:
         return copy
     return replace(copy, files_at=files_at, stated=execution.at[max(copy.log_at, files_at)])
+
+
+def _two_moments(source: random.Random) -> FaultyCopies:
+    """First segments that hold what was truncated since; leader-epoch-checkpoint covers them, so it tells."""
+    execution = random_execution(source)
+    copies = _stated(execution, random_copies(source, execution))
+    found: list[Copy] = []
+    for moment, at in enumerate(execution.at):
+        for slot, now in execution.moments[moment].items():
+            told_from = min((start for _, start in now.log.epochs.entries), default=0)
+            for earlier in range(moment):
+                then = execution.moments[earlier].get(slot, now)
+                lost = [b.base_offset for b in then.log.batches if b not in tuple(now.log.batches)]
+                if then.key == now.key and lost and told_from <= lost[0]:
+                    ends = (b.base_offset for b in now.log.batches if b.base_offset > lost[0])
+                    found += (Copy(slot, moment, moment, at, 0, older=(earlier, end)) for end in ends)
+    return FaultyCopies((execution,), (*copies, *([source.choice(found)] if found else [])))
 
 
 def _stated(execution: Execution, copies: Sequence[Copy]) -> tuple[Copy, ...]:
@@ -369,5 +387,12 @@ KINDS: tuple[Unlawful, ...] = (
         _older_quorum_state,
         _log_beyond_state,
         "truth",
+    ),
+    Unlawful(
+        "segments of two moments",
+        "a copy's first segments are older than the others, and hold what was truncated in between",
+        _two_moments,
+        lambda sample: any(copy.older[1] for copy in sample.copies),
+        "true answers",
     ),
 )
