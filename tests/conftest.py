@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import shutil
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 GOLDEN = Path(__file__).parent / "golden"
 SCENARIOS = (
@@ -37,47 +39,72 @@ main = sys.modules["__main__"]
 if main.__spec__ is None and not hasattr(main, "__file__"):
     main.__file__ = pytest.__file__
 
-# Modules whose tests start Spark: in parallel runs, two processes run them, each with one session.
+# Thousands of tests and their modules stay until the end: Python need not look through them all the time.
+gc.set_threshold(50_000, 20, 10)
+
+# Modules whose tests use the session: in parallel runs, two processes run them, each with its own.
 SPARK_MODULES = (
     "jobs/",
     *(f"transforms/{wing}/" for wing in ("evidence", "histories", "lake", "quality")),
     "test_data_dictionary.py",
 )
-# About half of what these tests take.
-LOADING = ("jobs/run/", "jobs/validate/", "jobs/secrets/")
-SPARK_GROUPS = ("loading", "asking")
+SPARK_PROCESSES = 2
 IS_PARALLEL = "PYTEST_XDIST_WORKER" in os.environ
+# Quick jobs' options, but with room: two such JVMs on two cores gain nothing by collecting in parallel.
+JAVA_OPTIONS = (
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
+    "-XX:+UseSerialGC -Xms1g -Xmn600m -XX:MetaspaceSize=256m"
+)
 
 
-class ByFixtures(LoadScopeScheduling):
-    """Gives one process the tests that share fixtures: those of a module, or of a Spark session.
+class ByModule(LoadScopeScheduling):
+    """Gives one process all tests of a module, which share fixtures, and those with Spark to two processes.
 
-    pytest-xdist's own groups are no groups: it appends their names to ids that pytest no longer lets change.
+    The others fill what these leave of the processors; in the end, all share what is left.
     """
 
-    def _split_scope(self, nodeid: str) -> str:
-        return group_of(nodeid)
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        scope = self._next_scope(node)
+        if scope is None:
+            node.shutdown()
+            return
+        self.workqueue.move_to_end(scope, last=False)
+        super()._assign_work_unit(node)
+
+    def _next_scope(self, node: WorkerController) -> str | None:
+        """The module that a process runs next; None if only such are left as others are to run."""
+        plain = (scope for scope in self.workqueue if not needs_spark(scope))
+        if sorted(map(number_of, self.nodes)).index(number_of(node)) >= SPARK_PROCESSES:
+            return next(plain, None)
+        return next(filter(needs_spark, self.workqueue), None) or next(plain)
 
 
-def group_of(nodeid: str) -> str:
-    module = nodeid.partition("::")[0].removeprefix("tests/")
-    if module.startswith(LOADING):
-        return SPARK_GROUPS[0]
-    return SPARK_GROUPS[1] if module.startswith(SPARK_MODULES) else module
+def number_of(node: WorkerController) -> int:
+    """The n of process gwN: they are ready in any order."""
+    return int(node.gateway.id.removeprefix("gw"))
+
+
+def needs_spark(nodeid: str) -> bool:
+    return nodeid.removeprefix("tests/").startswith(SPARK_MODULES)
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFixtures:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByModule:
     """How `pytest -n 3` divides the tests."""
     config.option.loadscopereorder = False  # in the order of the tests, not by their number
-    return ByFixtures(config, log)
+    return ByModule(config, log)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In parallel runs, the groups of minutes come first: groups of seconds share what time is left."""
-    if IS_PARALLEL:
-        items.sort(key=lambda item: group_of(item.nodeid) not in SPARK_GROUPS)
+def pytest_sessionstart() -> None:
+    """The longest way is that of the tests with Spark: the others wait for them."""
+    number = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    if int(number) >= SPARK_PROCESSES:
+        os.nice(5)
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -91,7 +118,8 @@ def spark() -> Iterator[object]:
     """The session that every Spark test shares."""
     from jobs.runtime.session import open_session
 
-    session = open_session("local[2]", quick=True)
+    own = {"spark.driver.extraJavaOptions": JAVA_OPTIONS}
+    session = open_session("local[2]", quick=True, own=own)
     yield session
     session.stop()
 
