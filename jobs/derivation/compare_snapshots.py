@@ -23,7 +23,8 @@ from kraft_core.findings.snapshot_replays import (
 from kraft_core.wording import count
 from transforms.evidence.batch_facts import batch_conflicts
 from transforms.evidence.fact_values import capture
-from transforms.lake.delta_rs import exists, opened, rows_with
+from transforms.lake.arrow_rows import python_rows
+from transforms.lake.delta_rs import by_cluster, exists, opened, rows_with
 from transforms.lake.isolation import described
 from transforms.lake.lake import Lake
 from transforms.lake.spark_rows import to_rows
@@ -104,18 +105,18 @@ def wanted_comparisons(
     for row in rows_with(lake.path, SNAPSHOTS, columns, cluster_id=clusters, kind=["snapshot"]):
         if row["complete"]:
             whole[row["cluster_id"]].add(key_of(row))
-    captures: dict[str, Row] = {}
-    for row in (*rows_with(lake.path, CAPTURES, HELD, cluster_id=whole), *fresh):
-        captures[row["capture_id"]] = row
-    by_cluster: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in captures.values():
-        by_cluster[row["cluster_id"]].append(row)
+    read: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in fresh:
+        read[row["cluster_id"]].append(row)
+    replaced = {row["capture_id"] for rows in read.values() for row in rows}
+    stored = by_cluster(lake.path, CAPTURES, HELD, whole) if whole else {}
     contested = contested_epochs(lake, sorted(whole))
     found: dict[str, list[Comparison]] = {}
     for cluster in sorted(whole):
         try:
+            kept = [row for row in python_rows(stored[cluster]) if row["capture_id"] not in replaced]
             found[cluster] = cluster_comparisons(
-                cluster, by_cluster[cluster], whole[cluster], contested[cluster]
+                cluster, [*kept, *read[cluster]], whole[cluster], contested[cluster]
             )
         except Exception as error:  # what is wrong with one cluster must not fail the others
             failed[cluster] = f"{NOT_COMPARED}: {described(error)}"

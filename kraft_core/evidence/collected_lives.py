@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from kraft_core.evidence.compared_batches import RangeBatches
 from kraft_core.evidence.facts import Capture, SnapshotFacts
-from kraft_core.evidence.life_lines import BatchPlace, LoggedCapture, LoggedCheckpoint, LoggedRange
-from kraft_core.evidence.lives import ClusterLife, lives_of, places_to_compare
+from kraft_core.evidence.life_lines import (
+    BatchPlace,
+    FoundBatches,
+    LoggedCapture,
+    LoggedCheckpoint,
+    LoggedRange,
+)
+from kraft_core.evidence.lives import ClusterLife, lives_of
 from kraft_core.messages.uuid_text import ZERO_UUID
 
 
@@ -34,8 +40,11 @@ def collected_lives(
         )
         for capture in captures
     ]
-    found = {place: frozenset(_crcs(place, epoch_ranges[place.owner])) for place in places_to_compare(logged)}
-    return lives_of(logged, found)
+
+    def read(places: Set[BatchPlace]) -> FoundBatches:
+        return {place: frozenset(_crcs(place, epoch_ranges[place.owner])) for place in places}
+
+    return lives_of(logged, read)
 
 
 def _ranges(capture: Capture, batches: Iterable[RangeBatches]) -> Iterator[LoggedRange]:

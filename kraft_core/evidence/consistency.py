@@ -59,7 +59,8 @@ def _by_others(captures: tuple[Capture, ...], elections: Mapping[int, Election])
         leads = own is not None and own.leader_id == capture.node_id
         led_epoch = _highest(led.get(capture.node_id), before)
         wrote_end = _highest(ends.get(own.leader_epoch), before) if own is not None and leads else None
-        yield replace(capture, led_epoch=led_epoch, wrote_end=wrote_end)
+        is_known = (led_epoch, wrote_end) == (capture.led_epoch, capture.wrote_end)
+        yield capture if is_known else replace(capture, led_epoch=led_epoch, wrote_end=wrote_end)
 
 
 def _rising(found: list[tuple[int, int]]) -> tuple[list[int], list[int]]:

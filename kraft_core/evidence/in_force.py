@@ -43,6 +43,7 @@ class InForce:
 
     def __init__(self, facts: ClusterFacts, lineage: Lineage, elections: dict[int, Election]) -> None:
         self.elections = elections
+        self._static = {epoch: static_set(each) for epoch, each in elections.items() if each.voters}
         self._snapshots = snapshot_states(facts.snapshots)
         self._starts: dict[int, StateInForce] = {}
         # Of each line (offset from which it holds, state), rising.
@@ -109,8 +110,7 @@ class InForce:
     def _voters(self, leader_epoch: int, state: StateInForce) -> SetInForce | None:
         if state.voters is not None or not state.is_static:
             return state.voters
-        election = self.elections.get(leader_epoch)
-        return static_set(election) if election and election.voters else None
+        return self._static.get(leader_epoch)
 
     def _cut(self, line: EpochLine) -> tuple[VoterSetRange, ...]:
         cuts: list[tuple[int, SetInForce | None]] = []

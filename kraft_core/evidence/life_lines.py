@@ -113,12 +113,13 @@ def lines_of(captures: Iterable[LoggedCapture], found: FoundBatches) -> list[Lin
     by_owner: defaultdict[str, list[tuple[int, int, frozenset[int]]]] = defaultdict(list)
     for place, crcs in found.items():
         by_owner[place.owner].append((place.leader_epoch, place.base_offset, crcs))
+    continued = {capture_id for capture in every for capture_id in capture.continues}
     for number, capture in enumerate(every):
         for epoch, offset, crc in known_batches(capture, by_owner[capture.owner]):
             holders["batch", epoch, offset, crc].append(number)
         for checkpoint in capture.checkpoints:
             holders["checkpoint", checkpoint].append(number)
-        for capture_id in (capture.capture_id, *capture.continues):
+        for capture_id in continued.intersection((capture.capture_id, *capture.continues)):
             holders["capture", capture_id].append(number)
     for numbers in holders.values():
         sets.join(numbers)
@@ -139,8 +140,8 @@ def known_batches(
                 yield from ((epoch, offset, crc) for crc in crcs)
 
 
-def _overlapping(captures: Sequence[LoggedCapture]) -> Iterator[tuple[int, int]]:
-    """Pairs of captures of one known life whose ranges overlap: enough of them to connect all that do.
+def _overlapping(captures: Sequence[LoggedCapture]) -> Iterator[list[int]]:
+    """Captures of one known life that are connected by ranges that overlap.
 
     Where two ranges begin at one offset with different batches, they are of a life that was known before
     lives were told apart: they connect nothing.
@@ -153,12 +154,15 @@ def _overlapping(captures: Sequence[LoggedCapture]) -> Iterator[tuple[int, int]]
                 by_epoch[capture.known_life, held.leader_epoch].append(place)
     for places in by_epoch.values():
         if not _begin_otherwise(places):
-            end, last = -1, -1
+            end = -1
+            connected: list[int] = []
             for first, range_end, number, _ in sorted(places, key=itemgetter(0, 1, 2)):
-                if first < end:
-                    yield last, number
-                if range_end > end:
-                    end, last = range_end, number
+                if first >= end:
+                    yield connected
+                    connected = []
+                connected.append(number)
+                end = max(end, range_end)
+            yield connected
 
 
 def _begin_otherwise(places: Iterable[tuple[int, int, int, int]]) -> bool:

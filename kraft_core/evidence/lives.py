@@ -33,7 +33,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -64,13 +64,25 @@ class ClusterLife:
     last_appended_at: int | None
 
 
-def lives_of(captures: Iterable[LoggedCapture], found: FoundBatches | None = None) -> list[ClusterLife]:
+def _none(_: Set[BatchPlace]) -> FoundBatches:
+    """Nothing can be read."""
+    return {}
+
+
+def lives_of(
+    captures: Iterable[LoggedCapture], read: Callable[[Set[BatchPlace]], FoundBatches] = _none
+) -> list[ClusterLife]:
     """The lives of one cluster id, the newest last; at least one where there are captures.
 
-    found: what was read of places_to_compare(captures). Where it lacks one of them, the logs are not
-    connected there.
+    read: reads the batches at places that must be compared to tell the lives. Of a place that it leaves out,
+    the logs are not connected there.
     """
-    lines = lines_of(captures, found or {})
+    every = list(captures)
+    lines = lines_of(every, {})
+    places = _places_to_compare(every, lines)
+    found: FoundBatches = read(places) if places else {}
+    if found:
+        lines = lines_of(every, found)
     contested = {(a, b) for a, b in combinations(range(len(lines)), 2) if contest(lines[a], lines[b])}
     groups = _joined_by_directories(lines, contested)
     if not contested and not any(any_meet(one, other) for one, other in combinations(groups, 2)):
@@ -78,14 +90,12 @@ def lives_of(captures: Iterable[LoggedCapture], found: FoundBatches | None = Non
     return sorted(map(_life, groups), key=_by_newest_record)
 
 
-def places_to_compare(captures: Iterable[LoggedCapture]) -> set[BatchPlace]:
-    """The batches that must be read to tell the lives.
+def _places_to_compare(every: Sequence[LoggedCapture], lines: Sequence[Line]) -> set[BatchPlace]:
+    """The batches that must be read to tell the lives; lines: by what is known without.
 
     Logs that share a batch of an epoch share the first one that both hold of it, where a range of one of them
     begins. So in epochs of which several lines hold something, all logs are compared at all such offsets.
     """
-    every = list(captures)
-    lines = lines_of(every, {})
     if len(lines) == 1:
         return set()
     held_by = Counter(epoch for line in lines for epoch in {held.leader_epoch for held, _ in line.ranges})

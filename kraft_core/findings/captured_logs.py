@@ -8,19 +8,25 @@ sections, and each is checked as a log that begins at its first offset.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, CapturedControlRecord, EpochRange, SnapshotFacts
 from kraft_core.evidence.states import record_set
-from kraft_core.findings.facts import BatchConflict
+from kraft_core.findings.facts import BatchConflict, Holder
 from kraft_core.raft.batches import Batch, Batches, ControlRecord
 from kraft_core.raft.epochs import EpochCache
 from kraft_core.raft.log import ReplicaLog, Segment, Snapshot
 from kraft_core.raft.reading import control_record
+from kraft_core.raft.rules import Violation
 from kraft_core.raft.voters import ReplicaKey, VoterSet
+
+# Captures go by time, so that those with equal logs are close together.
+KEPT_LOGS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +38,39 @@ class _ControlBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Logs:
-    """One captured log, whole and cut."""
+class JudgedLog:
+    """What a captured log is to the rules: captures whose logs are equal share one.
+
+    whole: with its gaps, for rules about its bounds, epochs and snapshots. sections: cut at gaps, and after
+    unreadable records that set voters or kraft.version. snapshots: as CapturedLogs.snapshots. entries: of
+    leader-epoch-checkpoint, None if unreadable.
+    """
 
     whole: ReplicaLog
     sections: tuple[ReplicaLog, ...]
+    snapshots: tuple[SnapshotFacts, ...]
+    entries: tuple[tuple[int, int], ...] | None
+    _found: dict[Any, tuple[Violation, ...]] = field(
+        default_factory=dict[Any, tuple[Violation, ...]], compare=False
+    )
+
+    def violations(self, rule: Callable[[JudgedLog], Iterator[Violation]]) -> tuple[Violation, ...]:
+        """What a rule finds; it is asked once."""
+        if rule not in self._found:
+            self._found[rule] = tuple(rule(self))
+        return self._found[rule]
+
+    def in_whole(self, rule: Callable[[ReplicaLog], Iterator[Violation]]) -> tuple[Violation, ...]:
+        """What a rule finds in the whole log; it is asked once."""
+        if rule not in self._found:
+            self._found[rule] = tuple(rule(self.whole))
+        return self._found[rule]
+
+    def in_sections(self, rule: Callable[[ReplicaLog], Iterator[Violation]]) -> tuple[Violation, ...]:
+        """What a rule finds in the sections; it is asked once."""
+        if rule not in self._found:
+            self._found[rule] = tuple(found for log in self.sections for found in rule(log))
+        return self._found[rule]
 
 
 class CapturedLogs:
@@ -48,70 +82,54 @@ class CapturedLogs:
         self._copies = {
             (conflict.leader_epoch, conflict.base_offset): conflict.copies for conflict in conflicts
         }
-        self._kept: tuple[Capture, _Logs] | None = None
-        self._snapshots: defaultdict[ReplicaKey, list[SnapshotFacts]] = defaultdict(list)
-        for snapshot in known.facts.snapshots:
-            for holder in snapshot.held_by:
-                self._snapshots[ReplicaKey.of(*holder)].append(snapshot)
+        # By content, the last used at the end; all logs of a year would fill memory.
+        self._logs: OrderedDict[Hashable, JudgedLog] = OrderedDict()
+        self._last: tuple[Capture, JudgedLog] | None = None
+        # By capture id; of a checkpoint whose captures are unknown, by replica.
+        self._snapshots: defaultdict[str | ReplicaKey, list[tuple[int, SnapshotFacts]]] = defaultdict(list)
+        for nth, snapshot in enumerate(filter(_is_usable, known.facts.snapshots)):
+            for holder in dict.fromkeys(snapshot.held_in or map(_replica, snapshot.held_by)):
+                self._snapshots[holder].append((nth, snapshot))
 
     def snapshots(self, capture: Capture) -> list[SnapshotFacts]:
         """The complete checkpoints of a capture; of the bootstrap ones, that with the voters."""
-        return [
-            s
-            for s in self._snapshots[capture.replica]
-            if s.complete and not s.unfinished and (not s.held_in or capture.capture_id in s.held_in)
-            if not s.is_bootstrap or s.voters is not None
-        ]
+        return [snapshot for _, snapshot in self._held(capture)]
 
-    def whole(self, capture: Capture) -> ReplicaLog:
-        """The captured log with its gaps, for rules about its bounds, epochs and snapshots."""
-        return self._of(capture).whole
+    def _held(self, capture: Capture) -> list[tuple[int, SnapshotFacts]]:
+        """Its checkpoints, numbered."""
+        held = [*self._snapshots.get(capture.capture_id, ()), *self._snapshots.get(capture.replica, ())]
+        return sorted(held, key=itemgetter(0))
 
-    def sections(self, capture: Capture) -> tuple[ReplicaLog, ...]:
-        """The captured log cut at gaps, and after unreadable records that set voters or kraft.version."""
-        return self._of(capture).sections
+    def of(self, capture: Capture) -> JudgedLog:
+        """The log of a capture; rules ask for it capture by capture."""
+        if self._last is None or self._last[0] is not capture:
+            self._last = capture, self._shared(capture)
+        return self._last[1]
 
-    def _of(self, capture: Capture) -> _Logs:
-        """Only the last capture's logs are cached: rules go capture by capture, and all would fill memory."""
-        if self._kept is None or self._kept[0] is not capture:
-            epoch_ranges = sorted(capture.epoch_ranges, key=lambda epoch_range: epoch_range.first_offset)
-            held = [(epoch_range, list(self._batches(capture, epoch_range))) for epoch_range in epoch_ranges]
-            whole = self._log(capture, [c.batch for _, batches in held for c in batches])
-            whole = replace(whole, segments=(Segment(capture.log_start_offset or 0),))
-            self._kept = (capture, _Logs(whole, tuple(self._sections(capture, held))))
-        return self._kept[1]
-
-    def _sections(
-        self, capture: Capture, held: Iterable[tuple[EpochRange, list[_ControlBatch]]]
-    ) -> Iterator[ReplicaLog]:
-        section: list[Batch] = []
-        end: int | None = None
-        for epoch_range, batches in held:
-            if section and epoch_range.first_offset != end:
-                yield self._log(capture, section)
-                section = []
-            for each in batches:
-                section.append(each.batch)
-                if each.unreadable:
-                    yield self._log(capture, section)
-                    section = []
-            end = epoch_range.end_offset
-        if section:
-            yield self._log(capture, section)
-
-    def _log(self, capture: Capture, batches: list[Batch]) -> ReplicaLog:
-        start = batches[0].base_offset if batches else capture.log_start_offset or 0
-        end = batches[-1].end_offset if batches else start
-        snapshots = [engine_snapshot(s) for s in self.snapshots(capture) if start <= s.end_offset <= end]
-        return ReplicaLog(
-            start_offset=start,
-            end_offset=end,
-            high_watermark=start,
-            epochs=EpochCache(capture.leader_epoch_checkpoint or ()),
-            batches=Batches(batches),
-            segments=(Segment(start),),
-            snapshots=tuple(sorted(snapshots, key=lambda snapshot: snapshot.order)),
+    def _shared(self, capture: Capture) -> JudgedLog:
+        held = self._held(capture)
+        key = (
+            capture.log_start_offset,
+            capture.leader_epoch_checkpoint,
+            tuple((r.leader_epoch, r.first_offset, r.end_offset) for r in capture.epoch_ranges),
+            tuple(nth for nth, _ in held),
+            # Of batches that differ, copies name who holds which.
+            capture.replica if self._copies else None,
         )
+        if key not in self._logs:
+            self._logs[key] = self._made(capture, tuple(snapshot for _, snapshot in held))
+            if len(self._logs) > KEPT_LOGS:
+                self._logs.popitem(last=False)
+        self._logs.move_to_end(key)
+        return self._logs[key]
+
+    def _made(self, capture: Capture, snapshots: tuple[SnapshotFacts, ...]) -> JudgedLog:
+        epoch_ranges = sorted(capture.epoch_ranges, key=lambda epoch_range: epoch_range.first_offset)
+        held = [(epoch_range, list(self._batches(capture, epoch_range))) for epoch_range in epoch_ranges]
+        entries = capture.leader_epoch_checkpoint
+        origin = _Origin(capture.log_start_offset or 0, EpochCache(entries or ()), snapshots)
+        whole = origin.log([c.batch for _, batches in held for c in batches], origin.log_start_offset)
+        return JudgedLog(whole, tuple(_sections(origin, held)), snapshots, entries)
 
     def _batches(self, capture: Capture, epoch_range: EpochRange) -> Iterator[_ControlBatch]:
         """The batches of an epoch range: its control batches, and one for all that lies between two."""
@@ -134,6 +152,61 @@ class CapturedLogs:
             mine = [c.crc for c in copies if (capture.node_id, capture.directory_id) in c.held_by]
             if held.batch.end_offset <= epoch_range.end_offset and (not mine or held.batch.crc in mine):
                 yield held
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """What a log has beside its batches. log_start_offset: 0 where no segment was captured."""
+
+    log_start_offset: int
+    epochs: EpochCache
+    snapshots: tuple[SnapshotFacts, ...]
+
+    def log(self, batches: list[Batch], first_segment: int) -> ReplicaLog:
+        start = batches[0].base_offset if batches else self.log_start_offset
+        end = batches[-1].end_offset if batches else start
+        snapshots = [engine_snapshot(s) for s in self.snapshots if start <= s.end_offset <= end]
+        return ReplicaLog(
+            start_offset=start,
+            end_offset=end,
+            high_watermark=start,
+            epochs=self.epochs,
+            batches=Batches(batches),
+            segments=(Segment(first_segment),),
+            snapshots=tuple(sorted(snapshots, key=lambda snapshot: snapshot.order)),
+        )
+
+
+def _sections(
+    origin: _Origin, held: Iterable[tuple[EpochRange, list[_ControlBatch]]]
+) -> Iterator[ReplicaLog]:
+    section: list[Batch] = []
+    end: int | None = None
+    for epoch_range, batches in held:
+        if section and epoch_range.first_offset != end:
+            yield origin.log(section, section[0].base_offset)
+            section = []
+        for each in batches:
+            section.append(each.batch)
+            if each.unreadable:
+                yield origin.log(section, section[0].base_offset)
+                section = []
+        end = epoch_range.end_offset
+    if section:
+        yield origin.log(section, section[0].base_offset)
+
+
+def _is_usable(snapshot: SnapshotFacts) -> bool:
+    """Whether it is complete and, if it is a bootstrap one, has the voters."""
+    return (
+        snapshot.complete
+        and not snapshot.unfinished
+        and (not snapshot.is_bootstrap or snapshot.voters is not None)
+    )
+
+
+def _replica(holder: Holder) -> ReplicaKey:
+    return ReplicaKey.of(*holder)
 
 
 def _control_batches(records: tuple[CapturedControlRecord, ...]) -> dict[int, list[_ControlBatch]]:

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from kraft_core.evidence.facts import Capture, label
 from kraft_core.findings.byte_rules import MOST_APART
+from kraft_core.findings.captured_logs import JudgedLog
 from kraft_core.findings.cluster_view import ClusterView
 from kraft_core.findings.finding import Breach, Severity, of_rule
 from kraft_core.raft import invariants
@@ -23,7 +24,7 @@ def epochs_never_go_back(view: ClusterView, capture: Capture) -> Iterator[Breach
     """Rule 2. One breach for each place, or for all of them where they are many."""
     places = {
         (found.offset, found.leader_epoch, found.detail)
-        for found in invariants.epochs_never_go_back(view.logs.whole(capture))
+        for found in view.logs.of(capture).in_whole(invariants.epochs_never_go_back)
     }
     places |= {
         (fault.offset, fault.leader_epoch, f"follows a batch of epoch {fault.expected}")
@@ -52,17 +53,21 @@ def epoch_cache_matches_batches(view: ClusterView, capture: Capture) -> Iterator
     is newer than the log and begins below its end was written after a truncation that came after the log was
     copied: a warning.
     """
-    entries, sections = capture.leader_epoch_checkpoint, view.logs.sections(capture)
-    if entries is None or not sections:
+    log = view.logs.of(capture)
+    if log.entries is None or not log.sections:
         return
-    yield from _unordered_entries(capture, entries)
-    log = replace(sections[-1], snapshots=())
-    ends = sorted(s.end_offset for s in view.logs.snapshots(capture) if s.end_offset <= log.end_offset)
-    all_known = all(s.held_in for s in view.logs.snapshots(capture))
+    yield from _unordered_entries(capture, log.entries)
+    for found in log.violations(_against_the_cache):
+        yield _cached_otherwise(capture, found, dict(log.entries))
+
+
+def _against_the_cache(captured: JudgedLog) -> Iterator[Violation]:
+    log = replace(captured.sections[-1], snapshots=())
+    ends = sorted(s.end_offset for s in captured.snapshots if s.end_offset <= log.end_offset)
+    all_known = all(s.held_in for s in captured.snapshots)
     start = max(log.start_offset, (ends[0] if all_known else ends[-1]) if ends else 0)
-    log = replace(log, start_offset=start, epochs=EpochCache(tuple(sorted(entries))))
-    for found in invariants.epoch_cache_matches_batches(log):
-        yield _cached_otherwise(capture, found, dict(entries))
+    epochs = EpochCache(tuple(sorted(captured.entries or ())))
+    return invariants.epoch_cache_matches_batches(replace(log, start_offset=start, epochs=epochs))
 
 
 def _cached_otherwise(capture: Capture, found: Violation, entries: dict[int, int]) -> Breach:
@@ -100,21 +105,18 @@ def _unordered_entries(capture: Capture, entries: tuple[tuple[int, int], ...]) -
 
 def epochs_begin_with_leader_change(view: ClusterView, capture: Capture) -> Iterator[Breach]:
     """Rule 11; an unreadable LEADER_CHANGE counts as one."""
-    for log in view.logs.sections(capture):
-        for found in invariants.epochs_begin_with_leader_change(log):
-            if (found.leader_epoch, found.offset) not in view.unread_elections:
-                place = f"The batch of epoch {found.leader_epoch} at {found.offset}"
-                sentence = f"{place} in the log of {label(capture.replica)} {found.detail}."
-                yield _of_capture(
-                    11, "error", capture, found.offset, found.leader_epoch, sentence, found.detail
-                )
+    for found in view.logs.of(capture).in_sections(invariants.epochs_begin_with_leader_change):
+        if (found.leader_epoch, found.offset) not in view.unread_elections:
+            place = f"The batch of epoch {found.leader_epoch} at {found.offset}"
+            sentence = f"{place} in the log of {label(capture.replica)} {found.detail}."
+            yield _of_capture(11, "error", capture, found.offset, found.leader_epoch, sentence, found.detail)
 
 
 def starts_under_a_snapshot(view: ClusterView, capture: Capture) -> Iterator[Breach]:
     """Rule 19; a checkpoint that could not be read may be there."""
     if not capture.readable:
         return
-    for found in invariants.starts_under_a_snapshot(view.logs.whole(capture)):
+    for found in view.logs.of(capture).in_whole(invariants.starts_under_a_snapshot):
         sentence = (
             f"The log of {label(capture.replica)} begins at {found.offset}, and {found.detail}: none of "
             f"its files contains what was below."
@@ -129,7 +131,7 @@ def epoch_is_not_behind_log(view: ClusterView, capture: Capture) -> Iterator[Bre
     """
     if capture.quorum_state_epoch is None:
         return
-    log = view.logs.whole(capture)
+    log = view.logs.of(capture).whole
     behind = [f.leader_epoch for f in invariants.epoch_is_not_behind_log(log, capture.quorum_state_epoch)]
     if behind or not capture.consistent:
         shown = f"its log has epoch {behind[0]}" if behind else "other logs show that it voted in a later one"

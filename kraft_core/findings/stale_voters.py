@@ -137,7 +137,7 @@ def _emulated(
     view: ClusterView, before: Capture, after: Capture, truncated_to: int
 ) -> EmulatedReplica | None:
     """Kafka emulated from one capture to the next; None if a log is not whole, or Kafka refuses."""
-    logs = list(view.logs.sections(before)), list(view.logs.sections(after))
+    logs = view.logs.of(before).sections, view.logs.of(after).sections
     if len(logs[0]) != 1 or len(logs[1]) != 1:
         return None
     if logs[0][0].start_offset > 0 and voters_of_log(logs[0][0]) is None:

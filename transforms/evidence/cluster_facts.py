@@ -21,6 +21,7 @@ from transforms.evidence.batch_facts import batch_conflicts, batch_counts, batch
 from transforms.evidence.other_lives import elsewhere, other_lives, siblings
 from transforms.evidence.pinned_tables import NO_ROWS, PinnedTables
 from transforms.ingest.followed import is_superseded
+from transforms.lake.arrow_rows import python_rows
 from transforms.lake.tables import (
     ACKNOWLEDGEMENTS,
     BATCHES,
@@ -143,7 +144,7 @@ def cluster_row(facts: GroupFacts, cluster: str, fresh: FreshRows = FreshRows())
     """One cluster's facts: cluster_id and, by kind, a list of rows without it."""
     row: Row = {"cluster_id": cluster}
     for kind, rows in facts.items():
-        row[kind] = _rows_of(rows, cluster).drop_columns(["cluster_id"]).to_pylist()
+        row[kind] = python_rows(_rows_of(rows, cluster).drop_columns(["cluster_id"]))
     replaced = {capture["capture_id"] for capture in fresh.captures}
     kept = [
         capture

@@ -12,13 +12,19 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kraft_core.evidence.life_lines import BatchPlace, LoggedCapture, LoggedCheckpoint, LoggedRange
-from kraft_core.evidence.lives import ClusterLife, lives_of, places_to_compare
+from kraft_core.evidence.life_lines import (
+    BatchPlace,
+    FoundBatches,
+    LoggedCapture,
+    LoggedCheckpoint,
+    LoggedRange,
+)
+from kraft_core.evidence.lives import ClusterLife, lives_of
 from kraft_core.messages.uuid_text import ZERO_UUID
 from transforms.ingest.captured_files import CapturedSegment
 from transforms.ingest.epoch_ranges import FileEpochRange, join_ranges
 from transforms.ingest.known_files import IngestFiles
-from transforms.lake.arrow_rows import Row, milliseconds, moment
+from transforms.lake.arrow_rows import Row, milliseconds, moment, python_rows
 from transforms.lake.delta_rs import by_cluster, exists, rows_with
 from transforms.lake.lives import cluster_ids_of, life_id
 from transforms.lake.spark_rows import to_rows
@@ -45,7 +51,7 @@ class CapturedLives:
     @property
     def held(self) -> list[Row]:
         """The rows of the captures that the lake holds."""
-        return self.stored.to_pylist()
+        return python_rows(self.stored)
 
     @property
     def targets(self) -> dict[str, tuple[str, str | None]]:
@@ -177,19 +183,21 @@ def _lives(
 ) -> CapturedLives:
     new = logs.captures[name] if logs else {}
     held = pa.concat_tables(stored)
-    captures = [_held_capture(row, complete.get(row["cluster_id"], set())) for row in held.to_pylist()]
+    captures = [_held_capture(row, complete.get(row["cluster_id"], set())) for row in python_rows(held)]
     captures += new.values()
-    places = places_to_compare(captures)
-    of_new = [place for place in places if place.owner in new]
-    found = logs.batches(of_new) if logs and of_new else {}
-    of_lake = {place: [place] for place in places if place not in found}
-    if logs:
-        of_lake |= {place: list(logs.known_places(place)) for place in found}
-    of_batches = _stored_batches(lake, {place for each in of_lake.values() for place in each})
-    for place, each in of_lake.items():
-        found.setdefault(place, set()).update(*(of_batches.get(at, ()) for at in each))
-    lives = lives_of(captures, {place: frozenset(crcs) for place, crcs in found.items()})
-    return CapturedLives(name, lives, held, logs.nodes if logs else {})
+
+    def read(places: Set[BatchPlace]) -> FoundBatches:
+        of_new = [place for place in places if place.owner in new]
+        found = logs.batches(of_new) if logs and of_new else {}
+        of_lake = {place: [place] for place in places if place not in found}
+        if logs:
+            of_lake |= {place: list(logs.known_places(place)) for place in found}
+        of_batches = _stored_batches(lake, {place for each in of_lake.values() for place in each})
+        for place, each in of_lake.items():
+            found.setdefault(place, set()).update(*(of_batches.get(at, ()) for at in each))
+        return {place: frozenset(crcs) for place, crcs in found.items()}
+
+    return CapturedLives(name, lives_of(captures, read), held, logs.nodes if logs else {})
 
 
 def _stored_batches(lake: Location, places: Collection[BatchPlace]) -> dict[BatchPlace, set[int]]:

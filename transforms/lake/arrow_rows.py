@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -12,11 +13,51 @@ import pyarrow.compute as pc
 # A row of any table: column name to value; times are datetimes with a zone.
 Row = dict[str, Any]
 EPOCH = datetime.fromtimestamp(0, UTC)
+MILLISECOND = timedelta(milliseconds=1)
+UTC_TIME = pa.timestamp("us", "UTC")
 
 
 def to_arrow(rows: Iterable[Row], schema: pa.Schema) -> pa.Table:
     """Rows as an Arrow table of the schema; times are datetimes with a zone."""
     return pa.Table.from_pylist(list(rows), schema=schema)
+
+
+def python_rows(rows: pa.Table) -> list[Row]:
+    """The rows that to_arrow made, times in UTC.
+
+    As to_pylist, but by column: that makes an object of Arrow's for each value of a struct, and looks a zone
+    up for each time, which takes most of the time it needs for a table like captures.
+    """
+    columns = [[value for chunk in column.chunks for value in _values(chunk)] for column in rows.columns]
+    return _structs(rows.column_names, columns, len(rows))
+
+
+def _values(values: pa.Array) -> list[Any]:
+    type_ = values.type
+    if values.null_count == len(values):
+        return [None] * len(values)
+    if type_ == UTC_TIME:
+        found = values.cast(pa.int64()).to_pylist()
+        times = {us: EPOCH + timedelta(microseconds=us) for us in set(found) if us is not None}
+        return list(map(times.get, found))
+    if pa.types.is_struct(type_):
+        names = [type_.field(number).name for number in range(type_.num_fields)]
+        structs = _structs(names, list(map(_values, values.flatten())), len(values))
+        if not values.null_count:
+            return structs
+        held = values.is_valid().to_pylist()
+        return [struct if is_held else None for struct, is_held in zip(structs, held, strict=True)]
+    if pa.types.is_list(type_):
+        elements = iter(_values(values.flatten()))
+        lengths = values.value_lengths().to_pylist()
+        return [None if length is None else list(islice(elements, length)) for length in lengths]
+    return values.to_pylist()
+
+
+def _structs(names: list[str], columns: list[list[Any]], count: int) -> list[Row]:
+    if not columns:
+        return [{} for _ in range(count)]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def gathered(
@@ -55,4 +96,4 @@ def moment(ms: int | None) -> datetime | None:
 
 def milliseconds(time: datetime | None) -> int | None:
     """A time with a zone as milliseconds since the epoch."""
-    return None if time is None else (time - EPOCH) // timedelta(milliseconds=1)
+    return None if time is None else (time - EPOCH) // MILLISECOND

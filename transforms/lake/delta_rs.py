@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from transforms.lake.arrow_rows import Row, each_cluster
+from transforms.lake.arrow_rows import Row, each_cluster, python_rows
 from transforms.lake.storage.foreign_files import readable
 from transforms.lake.storage.location import Location, StoreUrl
 from transforms.lake.storage.table_folders import (
@@ -50,7 +50,7 @@ def rows_with(
     """
     if not exists(lake, table):
         return []
-    return arrow_with(lake, table, columns or table.names, where, **wanted).to_pylist()
+    return python_rows(arrow_with(lake, table, columns or table.names, where, **wanted))
 
 
 def arrow_with(

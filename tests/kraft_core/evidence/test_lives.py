@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft_core.evidence.life_lines import BatchPlace, LoggedCapture, LoggedCheckpoint, LoggedRange
-from kraft_core.evidence.lives import ClusterLife, lives_of, places_to_compare
+from kraft_core.evidence.lives import ClusterLife, lives_of
 
 HOUR = 3_600_000
 
@@ -61,11 +61,12 @@ Named = dict[str, Log]
 
 def judged(captures: Sequence[LoggedCapture], logs: Named) -> list[ClusterLife]:
     """The lives, when the batches that must be compared are read of the logs of the captures."""
-    found: dict[BatchPlace, frozenset[int]] = {}
-    for place in places_to_compare(captures):
+
+    def batches(place: BatchPlace) -> frozenset[int]:
         held = [logs[c.capture_id] for c in captures if place.owner in (c.capture_id, c.known_life)]
-        found[place] = frozenset(b.crc for log in held for b in log if (b.leader_epoch, b.first) == place[1:])
-    return lives_of(captures, found)
+        return frozenset(b.crc for log in held for b in log if (b.leader_epoch, b.first) == place[1:])
+
+    return lives_of(captures, lambda places: {place: batches(place) for place in places})
 
 
 def lives(logs: Named, **facts: dict[str, object]) -> list[list[str]]:
@@ -116,7 +117,8 @@ def test_a_staging_copy_that_has_not_gone_on_is_the_same_life() -> None:
 
 def test_a_log_cut_within_an_epoch_is_compared_where_both_have_a_batch() -> None:
     logs = {"a": of(TUTORIAL, first=130), "b": of(TUTORIAL, first=160), "c": of(STRANGER, first=120)}
-    places = places_to_compare([captured(name, held) for name, held in logs.items()])
+    places: set[BatchPlace] = set()
+    lives_of([captured(name, held) for name, held in logs.items()], lambda asked: places.update(asked) or {})
     assert ("a", 2, 160) in places
     assert ("b", 2, 160) not in places  # its first batch is known
     assert lives(logs) == [["a", "b"], ["c"]]

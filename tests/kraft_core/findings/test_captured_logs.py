@@ -1,0 +1,90 @@
+"""Captures whose logs are equal share one: it is what each capture alone would give."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kraft_core.evidence.conclusions import conclude
+from kraft_core.evidence.facts import Capture, ClusterFacts, SnapshotFacts
+from kraft_core.findings.captured_logs import CapturedLogs
+from kraft_core.findings.facts import BatchConflict
+from kraft_core.raft import invariants
+from tests.kraft_core.evidence.narrated import directory
+from tests.kraft_core.evidence.test_lawless import FACTS, NODES, NUMBERS
+from tests.kraft_core.findings.test_order import CONFLICTS
+
+
+@st.composite
+def with_equal_logs(draw: st.DrawFn) -> ClusterFacts:
+    """Facts in which logs were captured again, also by others, and checkpoints may name their captures."""
+    facts = draw(FACTS)
+    captures = list(facts.captures)
+    for capture in draw(st.lists(st.sampled_from(captures), max_size=5)) if captures else ():
+        node, directory_id = directory(draw(NODES))
+        captures.append(
+            replace(
+                capture,
+                capture_id=draw(st.uuids()).hex,
+                node_id=node,
+                directory_id=directory_id,
+                captured_at=draw(NUMBERS),
+            )
+        )
+    names = st.lists(st.sampled_from([c.capture_id for c in captures] or ["unknown"]), max_size=3)
+    snapshots = tuple(replace(s, held_in=tuple(draw(names))) for s in facts.snapshots)
+    return replace(facts, captures=tuple(captures), snapshots=snapshots)
+
+
+def held_by(capture: Capture, snapshots: tuple[SnapshotFacts, ...]) -> list[SnapshotFacts]:
+    """As CapturedLogs.snapshots, of all that there are."""
+    return [
+        s
+        for s in snapshots
+        if s.complete and not s.unfinished and (not s.is_bootstrap or s.voters is not None)
+        if (
+            capture.capture_id in s.held_in
+            if s.held_in
+            else capture.replica
+            in {replace(capture, node_id=n, directory_id=d).replica for n, d in s.held_by}
+        )
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(facts=with_equal_logs(), conflicts=st.lists(CONFLICTS, max_size=3).map(tuple))
+def test_shared_logs_are_those_of_each_capture(
+    facts: ClusterFacts, conflicts: tuple[BatchConflict, ...]
+) -> None:
+    known = conclude(facts)
+    shared = CapturedLogs(known, conflicts)
+    for capture in known.facts.captures:
+        log = shared.of(capture)
+        assert log == CapturedLogs(known, conflicts).of(capture)
+        assert list(log.snapshots) == shared.snapshots(capture) == held_by(capture, known.facts.snapshots)
+        found = log.in_sections(invariants.epochs_never_go_back)
+        assert list(found) == [v for each in log.sections for v in invariants.epochs_never_go_back(each)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(facts=with_equal_logs(), high_watermark=NUMBERS)
+def test_the_higher_the_high_watermark_the_fewer_changes_are_uncommitted(
+    facts: ClusterFacts, high_watermark: int
+) -> None:
+    """Rule 12 asks for the high watermark only where a log breaks the rule with nothing committed."""
+    known = conclude(facts)
+    logs = CapturedLogs(known, ())
+    for capture in known.facts.captures:
+        for log in logs.of(capture).sections:
+            found = set(invariants.one_change_uncommitted(log, high_watermark))
+            all_found = list(invariants.one_change_uncommitted(log, 0))
+            assert bool(found) <= bool(all_found)
+
+
+def test_captures_of_one_log_share_it() -> None:
+    copies = (Capture(str(n), *directory(str(n)), n, 0, 0, ()) for n in range(1, 4))
+    known = conclude(ClusterFacts("c", tuple(copies)))
+    logs = CapturedLogs(known, ())
+    assert len({id(logs.of(capture)) for capture in known.facts.captures}) == 1

@@ -1,0 +1,69 @@
+"""Rows of Arrow tables as Python values, read by column."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transforms.lake.arrow_rows import python_rows
+from transforms.lake.tables import CAPTURES
+
+TIMES = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)).map(lambda time: time.replace(tzinfo=UTC))
+SCALARS = {
+    pa.int64(): st.integers(-(2**63), 2**63 - 1),
+    pa.string(): st.text(max_size=3),
+    pa.bool_(): st.booleans(),
+    pa.timestamp("us", "UTC"): TIMES,
+    pa.timestamp("us"): TIMES.map(lambda time: time.replace(tzinfo=None)),
+    pa.binary(): st.binary(max_size=3),
+}
+TYPES = st.recursive(
+    st.sampled_from(list(SCALARS)),
+    lambda inner: (
+        inner.map(pa.list_)
+        | st.lists(inner, max_size=3).map(
+            lambda types: pa.struct([(f"f{n}", t) for n, t in enumerate(types)])
+        )
+    ),
+    max_leaves=4,
+)
+
+
+def values(type_: pa.DataType) -> st.SearchStrategy:
+    if pa.types.is_list(type_):
+        return st.none() | st.lists(values(type_.value_type), max_size=3)
+    if pa.types.is_struct(type_):
+        return st.none() | st.fixed_dictionaries({f.name: values(f.type) for f in type_})
+    return st.none() | SCALARS[type_]
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> pa.Table:
+    """Some columns of any types, in chunks, a slice of them."""
+    schema = pa.schema([(f"c{n}", type_) for n, type_ in enumerate(draw(st.lists(TYPES, max_size=3)))])
+    row = st.fixed_dictionaries({field.name: values(field.type) for field in schema})
+    chunks = draw(st.lists(st.lists(row, max_size=4), max_size=3))
+    parts = [pa.Table.from_pylist(chunk, schema=schema) for chunk in chunks]
+    whole = pa.concat_tables(parts) if parts else schema.empty_table()
+    return whole.slice(draw(st.integers(0, 2)), draw(st.integers(0, 6)))
+
+
+@settings(max_examples=200, deadline=None)
+@given(tables())
+def test_rows_are_those_of_arrow(table: pa.Table) -> None:
+    assert python_rows(table) == table.to_pylist()
+
+
+def test_times_are_in_utc() -> None:
+    """In the zone itself, not only the same moment."""
+    table = pa.table(
+        {"at": pa.array([datetime(2026, 1, 1)], pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))}
+    )
+    assert [row["at"].tzinfo for row in python_rows(table)] == [UTC]
+
+
+def test_no_rows() -> None:
+    assert python_rows(CAPTURES.arrow_schema.empty_table()) == []
