@@ -62,7 +62,7 @@ def settle_lives(lake: Lake, record: RunRecord) -> None:
         for capture_id in row["capture_ids"]
     }
     for each in captured_lives(lake.path, ids, None):
-        held = each.held
+        held = each.held()
         move(lake, held, {row["capture_id"]: targets.get(row["capture_id"], _own(row)) for row in held})
     note_lives(lake, captured_lives(lake.path, ids, None), record)
 
@@ -81,10 +81,13 @@ def note_lives(lake: Lake, every: Iterable[CapturedLives], record: RunRecord) ->
     for each in every:
         name = each.kafka_cluster_id
         noted = rows_with(lake.path, LIVES, kafka_cluster_id=[name])
-        several = each.rows if len(each.lives) > 1 else []
+        if each.is_plain and not noted:
+            continue
+        held = each.held()
+        rows = each.rows(held)
+        several = rows if len(each.lives) > 1 else []
         if each.is_settled and _by_id(noted) == _by_id(several):
             continue
-        held, rows = each.held, each.rows
         changed = {row["cluster_id"] for row in (*noted, *held, *rows)}
         begin_change(lake.writer, changed, record.columns)
         _write_lives(lake, name, rows)
@@ -153,7 +156,7 @@ def move(lake: Lake, held: Sequence[Row], targets: Targets) -> None:
 def share_checkpoints(lake: Lake, every: Iterable[CapturedLives], known: Sequence[Row]) -> None:
     """Rows of checkpoints that another life of their cluster id holds, too. known: rows of new captures."""
     for each in every:
-        ids = sorted({life_id(each.kafka_cluster_id, row["life"]) for row in each.rows})
+        ids = sorted({life_id(each.kafka_cluster_id, life.name) for life in each.lives})
         rows = [row for row in known if row["cluster_id"] in ids]
         held = rows_with(
             lake.path,

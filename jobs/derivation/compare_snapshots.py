@@ -23,6 +23,7 @@ from kraft_core.findings.snapshot_replays import (
 from kraft_core.wording import count
 from transforms.evidence.batch_facts import batch_conflicts
 from transforms.evidence.fact_values import capture
+from transforms.ingest.id_groups import id_groups
 from transforms.lake.arrow_rows import python_rows
 from transforms.lake.delta_rs import by_cluster, exists, opened, rows_with
 from transforms.lake.isolation import described
@@ -109,18 +110,19 @@ def wanted_comparisons(
     for row in fresh:
         read[row["cluster_id"]].append(row)
     replaced = {row["capture_id"] for rows in read.values() for row in rows}
-    stored = by_cluster(lake.path, CAPTURES, HELD, whole) if whole else {}
     contested = contested_epochs(lake, sorted(whole))
     found: dict[str, list[Comparison]] = {}
-    for cluster in sorted(whole):
-        try:
-            kept = [row for row in python_rows(stored[cluster]) if row["capture_id"] not in replaced]
-            found[cluster] = cluster_comparisons(
-                cluster, [*kept, *read[cluster]], whole[cluster], contested[cluster]
-            )
-        except Exception as error:  # what is wrong with one cluster must not fail the others
-            failed[cluster] = f"{NOT_COMPARED}: {described(error)}"
-    return found
+    for some in id_groups(lake.path, CAPTURES, {cluster: [cluster] for cluster in whole}):
+        stored = by_cluster(lake.path, CAPTURES, HELD, some)
+        for cluster in some:
+            try:
+                kept = [row for row in python_rows(stored[cluster]) if row["capture_id"] not in replaced]
+                found[cluster] = cluster_comparisons(
+                    cluster, [*kept, *read[cluster]], whole[cluster], contested[cluster]
+                )
+            except Exception as error:  # what is wrong with one cluster must not fail the others
+                failed[cluster] = f"{NOT_COMPARED}: {described(error)}"
+    return dict(sorted(found.items()))
 
 
 def contested_epochs(lake: Lake, clusters: Sequence[str]) -> dict[str, set[int]]:

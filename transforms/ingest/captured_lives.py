@@ -23,6 +23,7 @@ from kraft_core.evidence.lives import ClusterLife, lives_of
 from kraft_core.messages.uuid_text import ZERO_UUID
 from transforms.ingest.captured_files import CapturedSegment
 from transforms.ingest.epoch_ranges import FileEpochRange, join_ranges
+from transforms.ingest.id_groups import id_groups
 from transforms.ingest.known_files import IngestFiles
 from transforms.lake.arrow_rows import Row, milliseconds, moment, python_rows
 from transforms.lake.delta_rs import by_cluster, exists, rows_with
@@ -39,49 +40,38 @@ SegmentRanges = Sequence[tuple[CapturedSegment, list[FileEpochRange]]]
 class CapturedLives:
     """The lives of one cluster id of meta.properties, the newest last.
 
-    stored: rows (CAPTURED) of the captures that the lake holds, which as Python values take ten times the
-    memory. new_nodes: by capture id the node id of new ones.
+    stored_ids: the ids under which the lake holds captures of it. is_settled: whether the lake holds every
+    capture under the id of its life. new_nodes: by capture id the node id of new ones.
     """
 
+    lake: Location
     kafka_cluster_id: str
     lives: Sequence[ClusterLife]
-    stored: pa.Table
+    stored_ids: Sequence[str]
+    is_settled: bool
     new_nodes: Mapping[str, int]
 
-    @property
     def held(self) -> list[Row]:
-        """The rows of the captures that the lake holds."""
-        return python_rows(self.stored)
+        """The rows (CAPTURED) of the captures that the lake holds.
+
+        They are read again: few cluster ids need them, and those of a fleet are large.
+        """
+        return [row for rows in _stored(self.lake, self.stored_ids).values() for row in python_rows(rows)]
 
     @property
     def targets(self) -> dict[str, tuple[str, str | None]]:
         """By capture id the columns cluster_id and life."""
-        several = len(self.lives) > 1
-        return {
-            capture_id: (life_id(self.kafka_cluster_id, name), name)
-            for life in self.lives
-            for name in [life.name if several else None]
-            for capture_id in life.capture_ids
-        }
+        return _targets(self.kafka_cluster_id, self.lives)
 
     @property
     def is_plain(self) -> bool:
         """Whether the cluster id has one life, as the lake has it."""
         return len(self.lives) < 2 and self.is_settled
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether the lake holds every capture under the id of its life."""
+    def rows(self, held: Iterable[Row]) -> list[Row]:
+        """Rows of LIVES, also of the only life of a cluster id. held: as `held` returns them."""
         targets = self.targets
-        ids, clusters = (self.stored[name].to_pylist() for name in ("capture_id", "cluster_id"))
-        return all(cluster == targets[id_][0] for id_, cluster in zip(ids, clusters, strict=True))
-
-    @property
-    def rows(self) -> list[Row]:
-        """Rows of LIVES, also of the only life of a cluster id."""
-        targets = self.targets
-        ids, node_ids = (self.stored[name].to_pylist() for name in ("capture_id", "node_id"))
-        nodes = {**dict(zip(ids, node_ids, strict=True)), **self.new_nodes}
+        nodes = {**{row["capture_id"]: row["node_id"] for row in held}, **self.new_nodes}
         return [
             {
                 "cluster_id": targets[life.capture_ids[0]][0],
@@ -96,6 +86,17 @@ class CapturedLives:
             }
             for life in self.lives
         ]
+
+
+def _targets(name: str, lives: Sequence[ClusterLife]) -> dict[str, tuple[str, str | None]]:
+    """By capture id the columns cluster_id and life, of the lives of a cluster id."""
+    several = len(lives) > 1
+    return {
+        capture_id: (life_id(name, shown), shown)
+        for life in lives
+        for shown in [life.name if several else None]
+        for capture_id in life.capture_ids
+    }
 
 
 class ScannedLogs:
@@ -157,11 +158,24 @@ def captured_lives(
     lake: Location, kafka_ids: Collection[str], logs: ScannedLogs | None
 ) -> list[CapturedLives]:
     """The lives of the cluster ids by the captures that the lake holds and, if given, those of new logs."""
-    ids = cluster_ids_of(lake, kafka_ids)
+    groups = id_groups(lake, CAPTURES, cluster_ids_of(lake, kafka_ids))
+    return [lives for some in groups for lives in _lives_of_some(lake, some, logs)]
+
+
+def _lives_of_some(
+    lake: Location, ids: Mapping[str, Sequence[str]], logs: ScannedLogs | None
+) -> Iterator[CapturedLives]:
+    """ids: by cluster id of meta.properties those of its lives. The captures of all are in memory."""
     every = [name for names in ids.values() for name in names]
-    stored = by_cluster(lake, CAPTURES, CAPTURED, every)
+    stored = _stored(lake, every)
     complete = _complete_checkpoints(lake, every)
-    return [_lives(lake, name, [stored[n] for n in names], complete, logs) for name, names in ids.items()]
+    for name, names in ids.items():
+        yield _lives(lake, name, {each: stored[each] for each in names}, complete, logs)
+
+
+def _stored(lake: Location, clusters: Collection[str]) -> dict[str, pa.Table]:
+    """By cluster_id the rows (CAPTURED) of its captures, which as Python values take ten times the memory."""
+    return by_cluster(lake, CAPTURES, CAPTURED, clusters)
 
 
 def _complete_checkpoints(lake: Location, clusters: Collection[str]) -> Mapping[str, set[LoggedCheckpoint]]:
@@ -177,13 +191,17 @@ def _complete_checkpoints(lake: Location, clusters: Collection[str]) -> Mapping[
 def _lives(
     lake: Location,
     name: str,
-    stored: Sequence[pa.Table],
+    stored: Mapping[str, pa.Table],
     complete: Mapping[str, set[LoggedCheckpoint]],
     logs: ScannedLogs | None,
 ) -> CapturedLives:
     new = logs.captures[name] if logs else {}
-    held = pa.concat_tables(stored)
-    captures = [_held_capture(row, complete.get(row["cluster_id"], set())) for row in python_rows(held)]
+    captures = [
+        _held_capture(row, complete.get(cluster, set()))
+        for cluster, rows in stored.items()
+        for row in python_rows(rows)
+    ]
+    held = [(capture.capture_id, capture.known_life) for capture in captures]
     captures += new.values()
 
     def read(places: Set[BatchPlace]) -> FoundBatches:
@@ -197,7 +215,10 @@ def _lives(
             found.setdefault(place, set()).update(*(of_batches.get(at, ()) for at in each))
         return {place: frozenset(crcs) for place, crcs in found.items()}
 
-    return CapturedLives(name, lives_of(captures, read), held, logs.nodes if logs else {})
+    lives = lives_of(captures, read)
+    targets = _targets(name, lives)
+    is_settled = all(cluster == targets[capture_id][0] for capture_id, cluster in held)
+    return CapturedLives(lake, name, lives, tuple(stored), is_settled, logs.nodes if logs else {})
 
 
 def _stored_batches(lake: Location, places: Collection[BatchPlace]) -> dict[BatchPlace, set[int]]:

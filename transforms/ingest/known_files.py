@@ -30,6 +30,7 @@ from transforms.ingest.captured_files import (
 )
 from transforms.ingest.checkpoints import snapshot_id
 from transforms.ingest.epoch_ranges import FileEpochRange
+from transforms.ingest.id_groups import id_groups
 from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import arrow_with, exists, rows_with
 from transforms.lake.lives import cluster_ids_of
@@ -131,7 +132,15 @@ def _longest_known(lake: Location, segments: Sequence[CapturedSegment]) -> dict[
     """By place in the sequence: the longest known state of the segment, if no longer than the segment now."""
     if not exists(lake, SEGMENTS) or not segments:
         return {}
-    ids = cluster_ids_of(lake, {s.cluster_id for s in segments})
+    wanted = _wanted_segments(segments)
+    found: dict[int, Row] = {}
+    for ids in id_groups(lake, SEGMENTS, cluster_ids_of(lake, {s.cluster_id for s in segments})):
+        found |= _longest_of(lake, ids, wanted)
+    return found
+
+
+def _longest_of(lake: Location, ids: Mapping[str, Iterable[str]], wanted: pa.Table) -> dict[int, Row]:
+    """The same of the segments of some cluster ids. wanted: of _wanted_segments."""
     stored = arrow_with(
         lake,
         SEGMENTS,
@@ -140,7 +149,7 @@ def _longest_known(lake: Location, segments: Sequence[CapturedSegment]) -> dict[
         cluster_id=chain.from_iterable(ids.values()),
     )
     stored = _under_kafka_ids(stored, ids)
-    joined = stored.join(_wanted_segments(segments), list(REPLICA_SEGMENT), join_type="inner")
+    joined = stored.join(wanted, list(REPLICA_SEGMENT), join_type="inner")
     fitting = joined.filter(pc.field("size_bytes") <= pc.field("size_now"))
     order = [("number", "ascending"), ("size_bytes", "descending"), ("capture_id", "ascending")]
     ordered = fitting.sort_by(order)
