@@ -76,7 +76,7 @@ VERBS = {
     "version": ("jobs.version", "print the versions of kraftlake and its dependencies"),
 }
 
-# Objects that dump makes between two collections of garbage.
+# Objects that run and dump make between two collections of garbage, which look through all rows they hold.
 MOST_GARBAGE = 100_000
 # Verbs whose output ends with a JSON line, whatever happens; Ctrl-C ends them once.
 JOBS = ("run", "follow", "ingest", "derive", "validate", "maintain", "forget")
@@ -219,11 +219,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Without arguments it runs that of this process, which ends with dump.
     """
+    if argv is None and sys.argv[1:2] in (["run"], ["dump"]):
+        gc.set_threshold(MOST_GARBAGE)
     if argv is not None or sys.argv[1:2] != ["dump"]:
         return _main(argv)
-    # It has no lake and no threads of its own: nothing is left to do at exit. Most of what Python does then,
-    # and its early collections of garbage, take a fifth of the time of a small file.
-    gc.set_threshold(MOST_GARBAGE)
+    # It has no lake and no threads of its own: nothing is left to do at exit, and what Python does then takes
+    # much of the time of a small file.
     code = _main(None)
     with suppress(OSError):  # Python's own end says so, as of all verbs
         for stream in filter(None, (sys.stdout, sys.stderr)):  # None: it was closed
