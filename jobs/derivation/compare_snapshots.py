@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from jobs.runtime.progress import Progress
@@ -141,7 +142,14 @@ def cluster_comparisons(
     held: defaultdict[Holder, set[CheckpointKey]] = defaultdict(set)
     logs: list[Capture] = []
     for row in captures:
-        logs.append(capture(row, elections=set()))
+        # Where a log goes on without a gap epochs begin: their LEADER_CHANGEs are not read for that.
+        following = pairwise(row["epoch_ranges"])
+        elections = {
+            (after["leader_epoch"], after["first_offset"])
+            for before, after in following
+            if before["end_offset"] == after["first_offset"]
+        }
+        logs.append(capture(row, elections))
         keys = map(key_of, row["snapshots"])
         held[row["node_id"], row["directory_id"]].update(key for key in keys if key in whole)
     facts = ClusterFacts(cluster, tuple(logs), contested_epochs=tuple(sorted(contested)))
