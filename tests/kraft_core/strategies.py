@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -46,6 +47,7 @@ def message_id(case: tuple[Any, ...]) -> str:
     return f"{message.type_name}-v{version}" + (f"-{message.layout}" if message.layout else "")
 
 
+@cache
 def values(message: Message, version: int, unknown_tags: bool = True) -> st.SearchStrategy[dict[str, Any]]:
     """Any value that a message can hold at a version; unknown_tags: with tagged fields nobody declared."""
     strategy = _structs(message.fields, version, unknown_tags and message.flexible)
