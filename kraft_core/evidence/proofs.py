@@ -73,6 +73,13 @@ class CommittedPrefix:
         nth = bisect_left(self.ends, end_offset)
         return self.by_end[nth] if nth < len(self.ends) else None
 
+    def committed_by(self, epoch: int) -> tuple[int, Proof] | None:
+        """Up to where the line was committed in an epoch or an earlier one, as far as that is known."""
+        for end, proof in zip(reversed(self.ends), reversed(self.by_end), strict=True):
+            if proof.committed_in is not None and proof.committed_in <= epoch:
+                return end, proof
+        return None
+
 
 def by_time(proof: Proof) -> Order:
     """What was committed earlier comes first."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from kraft_core.evidence.facts import Capture, EpochRange, label
 from kraft_core.evidence.holdings import lacks
 from kraft_core.evidence.lineage import EpochLine, Link
-from kraft_core.evidence.proofs import CommittedPrefix, Proof
+from kraft_core.evidence.proofs import Proof
 from kraft_core.findings.capture_order import is_later, successive
 from kraft_core.findings.cluster_view import ClusterView, epoch_at
 from kraft_core.findings.finding import Breach, Severity, of_rule
@@ -64,7 +64,7 @@ def _committed_end(view: ClusterView, before: Capture, epoch_range: EpochRange) 
     if prefix is None or line is None or line.contested:
         return None
     reached = before.epoch_ranges[-1].leader_epoch if before.in_epoch is None else before.in_epoch
-    committed = _committed_by(prefix, reached)
+    committed = prefix.committed_by(reached)
     if committed is None or committed[0] <= epoch_range.first_offset:
         return None
     end, proof = committed
@@ -122,7 +122,7 @@ def leader_is_complete(view: ClusterView) -> Iterator[Breach]:
             continue
         path, is_complete = _Path(view, line), True
         for earlier in reversed(proven[: bisect_left(proven, epoch)]):
-            committed = _committed_by(prefixes[earlier], epoch - 1)
+            committed = prefixes[earlier].committed_by(epoch - 1)
             held = view.known.lineage.lines.get(earlier)
             if committed is None or held is None or held.contested:
                 continue
@@ -137,14 +137,6 @@ def leader_is_complete(view: ClusterView) -> Iterator[Breach]:
                 break
         if is_complete:
             complete.add(epoch)
-
-
-def _committed_by(prefix: CommittedPrefix, epoch: int) -> tuple[int, Proof] | None:
-    """Up to where a line was committed in a given epoch or an earlier one."""
-    for end, proof in zip(reversed(prefix.ends), reversed(prefix.by_end), strict=True):
-        if proof.committed_in is not None and proof.committed_in <= epoch:
-            return end, proof
-    return None
 
 
 class _Path:

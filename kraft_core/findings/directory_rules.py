@@ -37,10 +37,11 @@ def stored_stays(view: ClusterView) -> Iterator[Breach]:
 
 
 def led_is_kept(view: ClusterView) -> Iterator[Breach]:
-    """Rule 44, of one capture: a voter that has led an epoch holds what is committed of its line.
+    """Rule 44, of one capture: a voter that has led an epoch holds what was committed of its line by then.
 
-    It wrote the epoch, and held what lies below before it stood for election. A warning of a voter that is
-    known by id alone: the capture may be of a new disk.
+    It wrote the epoch, and held what lies below before it stood for election. What was committed only in a
+    later epoch it may have lost to a leader between. A warning of a voter that is known by id alone: the
+    capture may be of a new disk.
     """
     for leader, led in _committed_while_leading(view).items():
         epochs = [epoch for epoch, *_ in led]
@@ -62,11 +63,12 @@ def _committed_while_leading(view: ClusterView) -> dict[Voter, list[tuple[int, i
     known, ends = view.known, dict[int, int]()
     found: defaultdict[Voter, list[tuple[int, int, int]]] = defaultdict(list)
     for epoch, line in known.lineage.lines.items():
-        prefix, below = known.commit.prefixes.get(epoch), line.below
         if line.contested:
             continue
-        ends[epoch] = min(ends.get(below.parent, 0), below.end_offset) if below else 0
-        ends[epoch] = max(ends[epoch], prefix.end_offset if prefix else 0)
+        ends[epoch], below = _committed_end(view, epoch, epoch), line.below
+        if below is not None:
+            end = max(ends.get(below.parent, 0), _committed_end(view, below.parent, epoch))
+            ends[epoch] = max(ends[epoch], min(end, below.end_offset))
         election = known.elections.get(epoch)
         there = known.in_force.voters_at(epoch, election.batch_end_offset - 1) if election else None
         leader = known.in_force.leader_among(there.voters, epoch) if there else None
@@ -74,6 +76,13 @@ def _committed_while_leading(view: ClusterView) -> dict[Voter, list[tuple[int, i
             highest = max([ends[epoch], *(end for *_, end in found[leader][-1:])])
             found[leader].append((epoch, election.offset, highest))
     return found
+
+
+def _committed_end(view: ClusterView, of_epoch: int, in_epoch: int) -> int:
+    """Up to where an epoch's line was committed in another epoch or an earlier one; 0 if not known."""
+    prefix = view.known.committed_in.get(of_epoch)
+    committed = prefix.committed_by(in_epoch) if prefix else None
+    return committed[0] if committed else 0
 
 
 def _forgot(leader: Voter, capture: Capture, epoch: int, end: int) -> Breach:
