@@ -159,6 +159,13 @@ def leader_of_epoch_4() -> Story:
     return story.capture("1", 1000, "1:0-20", 5).capture("2", 1000, "1:0-30 4:30-40", 5)
 
 
+def leader_whose_epoch_was_committed_later() -> Story:
+    """The leader of epoch 5 truncated the batch of epoch 3, which the leader of epoch 6 committed."""
+    story = Story().leader(1, 0, 2, "1 2 3", sets="1 2 3").metadata_version(1, 5, 20)
+    story.leader(3, 30, 1, "1 2 3").leader(6, 31, 3, "1 2 3", "2 3").data(6, 32)
+    return story.capture("1", 1000, "1:0-30", 5).capture("3", 1000, "1:0-30 3:30-31 6:31-40", 6)
+
+
 @pytest.mark.parametrize(("in_epoch", "end"), [(2, 30), (3, 31)])
 @pytest.mark.parametrize(("sets", "severity"), [("1 2 3", "error"), ("", "warning")])
 def test_a_leader_that_lacks_what_it_had_committed_forgot_it(
@@ -182,6 +189,7 @@ def test_a_leader_that_lacks_what_it_had_committed_forgot_it(
         leader_of_epoch_2("1:0-20", 1),  # copied before it led
         leader_of_epoch_2("1:0-20", None),
         leader_of_epoch_4(),
+        leader_whose_epoch_was_committed_later(),
     ],
 )
 def test_a_leader_lacks_lawfully_what_was_not_committed_when_it_was_captured(story: Story) -> None:
