@@ -239,6 +239,7 @@ def zip_members(archive: Path, budget: Budget) -> Iterator[ArchiveMember]:
             if info.is_dir():
                 _must_be_folder(packed, info)
             else:
+                _must_hold_its_bytes(info)
                 # The upper half is the Unix mode: the content of a link would be its target.
                 regular = info.external_attr >> 28 in (0, 0o10)
                 opening = (lambda i=info: packed.open(i)) if regular else None
@@ -250,6 +251,13 @@ def _must_be_folder(packed: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
     with packed.open(info) as source:  # compares the name with that before the content
         if info.file_size or source.read(1):
             raise zipfile.BadZipFile(f"{info.orig_filename!r} is a folder but has content")
+
+
+def _must_hold_its_bytes(info: zipfile.ZipInfo) -> None:
+    """Raises BadZipFile where less is packed than a member has: the checksum of nothing is zero."""
+    packed, size = info.compress_size, info.file_size
+    if (size and not packed) or (info.compress_type == zipfile.ZIP_STORED and packed != size):
+        raise zipfile.BadZipFile(f"{info.filename!r} has {packed} bytes, of which {size} are to be unpacked")
 
 
 def _must_be_all(archive: Path, listed: list[zipfile.ZipInfo], end: int) -> None:

@@ -312,6 +312,20 @@ def test_a_zip_whose_damage_makes_a_folder_of_a_file(tmp_path: Path, content: by
         unpack(path, tmp_path / "out")
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_zip_whose_damage_empties_a_member(tmp_path: Path, method: int) -> None:
+    """Its checksum and its packed size are zeros: nothing is unpacked, whose checksum is zero."""
+    path = tmp_path / "some.zip"
+    with zipfile.ZipFile(path, "w", method) as packed:
+        packed.writestr("node/a.log", b"b")
+    data = bytearray(path.read_bytes())
+    at = data.rfind(b"PK\1\2") + 16
+    data[at : at + 8] = bytes(8)
+    path.write_bytes(data)
+    with pytest.raises(ArchiveError, match="has 0 bytes, of which 1 are to be unpacked"):
+        unpack(path, tmp_path / "out")
+
+
 def test_a_zip_whose_unpacking_knows_no_limit(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_BZIP2) as packed:
         packed.writestr("zeros", bytes(1 << 24))
