@@ -86,7 +86,8 @@ WITH flagged AS (
               OVER (PARTITION BY cluster_id, topic_id, partition_id ORDER BY valid_from_offset) AS run
   FROM marked WHERE is_moving OR is_request
 ), ended AS (
-  -- Of each run the last version, with what is known of its first.
+  -- Of each run the last version, with what is known of its first: by windows, as MIN and MAX of structs take
+  -- DataFusion gigabytes.
   SELECT *,
          CASE WHEN NOT is_moving THEN CASE WHEN begun_exact THEN 'immediate' ELSE 'completed' END
               WHEN valid_to_offset IS NULL THEN 'requested'
@@ -148,6 +149,7 @@ WITH settings AS (
          valid_from_exact AS is_exact
   FROM topics
   UNION ALL
+  -- Not one join with OR, which would compare every topic with the settings of all others.
   SELECT t.cluster_id, t.topic_id, t.topic_name, s.`offset`, s.at, s.is_exact
   FROM topics t JOIN turns s
     ON s.cluster_id = t.cluster_id AND s.resource_type = 'TOPIC' AND s.resource_name = t.topic_name

@@ -11,8 +11,8 @@ from bisect import bisect_left
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import itemgetter
-from typing import Any
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, CapturedControlRecord, EpochRange, SnapshotFacts
@@ -50,27 +50,26 @@ class JudgedLog:
     sections: tuple[ReplicaLog, ...]
     snapshots: tuple[SnapshotFacts, ...]
     entries: tuple[tuple[int, int], ...] | None
-    _found: dict[Any, tuple[Violation, ...]] = field(
-        default_factory=dict[Any, tuple[Violation, ...]], compare=False
+    _found: dict[Hashable, tuple[Violation, ...]] = field(
+        default_factory=dict[Hashable, tuple[Violation, ...]], compare=False
     )
 
     def violations(self, rule: Callable[[JudgedLog], Iterator[Violation]]) -> tuple[Violation, ...]:
         """What a rule finds; it is asked once."""
-        if rule not in self._found:
-            self._found[rule] = tuple(rule(self))
-        return self._found[rule]
+        return self._once(rule, lambda: rule(self))
 
     def in_whole(self, rule: Callable[[ReplicaLog], Iterator[Violation]]) -> tuple[Violation, ...]:
         """What a rule finds in the whole log; it is asked once."""
-        if rule not in self._found:
-            self._found[rule] = tuple(rule(self.whole))
-        return self._found[rule]
+        return self._once(("whole", rule), lambda: rule(self.whole))
 
     def in_sections(self, rule: Callable[[ReplicaLog], Iterator[Violation]]) -> tuple[Violation, ...]:
         """What a rule finds in the sections; it is asked once."""
-        if rule not in self._found:
-            self._found[rule] = tuple(found for log in self.sections for found in rule(log))
-        return self._found[rule]
+        return self._once(("sections", rule), lambda: chain.from_iterable(map(rule, self.sections)))
+
+    def _once(self, key: Hashable, ask: Callable[[], Iterable[Violation]]) -> tuple[Violation, ...]:
+        if key not in self._found:
+            self._found[key] = tuple(ask())
+        return self._found[key]
 
 
 class CapturedLogs:

@@ -52,36 +52,36 @@ def led_is_kept(view: ClusterView) -> Iterator[Breach]:
                     continue
                 # The epoch it is in it may have begun to lead after its log was copied.
                 epoch, begin, end = led[count - 1]
-                before = max((each[2] for each in led[count - 2 : count - 1]), default=0)
+                before = led[count - 2][2] if count > 1 else 0
                 kept = max(before, min(begin, end)) if epoch == capture.in_epoch else end
                 if capture.known_end < kept:
                     yield _forgot(leader, capture, epoch, kept)
 
 
 def _committed_while_leading(view: ClusterView) -> dict[Voter, list[tuple[int, int, int]]]:
-    """Of each voter the epochs it led, rising, where they begin, and what is committed of it by then."""
+    """Of each voter the epochs it led, rising, where they begin, and what was committed of it by then."""
     known, ends = view.known, dict[int, int]()
     found: defaultdict[Voter, list[tuple[int, int, int]]] = defaultdict(list)
     for epoch, line in known.lineage.lines.items():
         if line.contested:
             continue
-        ends[epoch], below = _committed_end(view, epoch, epoch), line.below
+        ends[epoch], below = _committed_by(view, epoch, epoch), line.below
         if below is not None:
-            end = max(ends.get(below.parent, 0), _committed_end(view, below.parent, epoch))
+            end = max(ends.get(below.parent, 0), _committed_by(view, below.parent, epoch))
             ends[epoch] = max(ends[epoch], min(end, below.end_offset))
         election = known.elections.get(epoch)
         there = known.in_force.voters_at(epoch, election.batch_end_offset - 1) if election else None
         leader = known.in_force.leader_among(there.voters, epoch) if there else None
         if election is not None and leader is not None and not known.holdings.is_doubtful(leader):
-            highest = max([ends[epoch], *(end for *_, end in found[leader][-1:])])
-            found[leader].append((epoch, election.offset, highest))
+            before = found[leader][-1][2] if found[leader] else 0
+            found[leader].append((epoch, election.offset, max(ends[epoch], before)))
     return found
 
 
-def _committed_end(view: ClusterView, of_epoch: int, in_epoch: int) -> int:
-    """Up to where an epoch's line was committed in another epoch or an earlier one; 0 if not known."""
-    prefix = view.known.committed_in.get(of_epoch)
-    committed = prefix.committed_by(in_epoch) if prefix else None
+def _committed_by(view: ClusterView, line_epoch: int, epoch: int) -> int:
+    """Up to where an epoch's line was committed in a given epoch or an earlier one; 0 if not known."""
+    prefix = view.known.committed_in.get(line_epoch)
+    committed = prefix.committed_by(epoch) if prefix else None
     return committed[0] if committed else 0
 
 

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from kraft_core.image.from_rows import change_of
@@ -28,7 +27,7 @@ from transforms.evidence.fact_values import known_ms
 from transforms.histories.clocks import Clock, clocks
 from transforms.histories.missing import lacking_by_cluster
 from transforms.histories.replay_steps import known_paths
-from transforms.lake.arrow_rows import Row
+from transforms.lake.arrow_rows import Row, python_rows
 from transforms.lake.delta_rs import arrow_with, exists, rows_with
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import BROKERS, METADATA_TRANSACTIONS, PARTITIONS, TOPICS, Table
@@ -220,13 +219,11 @@ class _Replayed:
 
     def _versions(self, first: int, last: int) -> _Versions:
         """The versions of topics, partitions and brokers that were valid at any offset from first to last."""
-        end = ds.field("valid_to_offset")
-        overlaps = (ds.field("valid_from_offset") <= last) & (end.is_null() | (end > first))
 
         def read(table: Table) -> pa.Table:
             if not exists(self.lake, table):
                 return table.arrow_schema.empty_table()
-            return arrow_with(self.lake, table, table.names, overlaps, cluster_id=[self.cluster])
+            return arrow_with(self.lake, table, table.names, _valid(first, last), cluster_id=[self.cluster])
 
         return _Versions(read(TOPICS), read(PARTITIONS), read(BROKERS))
 
@@ -247,11 +244,12 @@ class _Versions:
         # A topic that took the name of a removed one.
         topics |= _at(self._by_topic_name, (key for _, key in named))
         partitions = _at(self._by_partition, ((row["topic_id"], row["partition_id"]) for row in held))
-        versions = {
-            TOPICS: _valid(_taken(self.topics, topics), first, last),
-            PARTITIONS: _valid(_taken(self.partitions, partitions), first, last),
-            BROKERS: _valid(self.brokers.filter(pc.field("broker_id") == broker), first, last),
+        found = {
+            TOPICS: _taken(self.topics, topics),
+            PARTITIONS: _taken(self.partitions, partitions),
+            BROKERS: self.brokers.filter(ds.field("broker_id") == broker),
         }
+        versions = {table: python_rows(rows.filter(_valid(first, last))) for table, rows in found.items()}
         assigned = {
             (row["topic_id"], row["partition_id"])
             for row in versions[PARTITIONS]
@@ -290,15 +288,10 @@ def _taken(table: pa.Table, indices: Iterable[int]) -> pa.Table:
     return table.take(pa.array(sorted(indices), pa.int64()))
 
 
-def _valid(versions: pa.Table, first: int, last: int) -> list[Row]:
-    """The versions that were valid at any offset from first to last."""
-    rows: list[Row] = versions.to_pylist()
-    return [
-        row
-        for row in rows
-        if row["valid_from_offset"] <= last
-        and (row["valid_to_offset"] is None or row["valid_to_offset"] > first)
-    ]
+def _valid(first: int, last: int) -> ds.Expression:
+    """Which versions were valid at any offset from first to last."""
+    end = ds.field("valid_to_offset")
+    return (ds.field("valid_from_offset") <= last) & (end.is_null() | (end > first))
 
 
 def _image(versions: Mapping[Table, Iterable[Row]], offset: int) -> Image:
