@@ -131,7 +131,7 @@ def _add_ranges(lines: defaultdict[int, _Line], capture: Capture) -> None:
     """Two ranges are linked only if the higher one begins with its LEADER_CHANGE where the lower one ends.
 
     Else they may be of segments copied at two moments, and what lies between, or above, was truncated; so if
-    leader-epoch-checkpoint has another epoch there.
+    leader-epoch-checkpoint has another epoch there, or begins above: then it is newer than the segment below.
     """
     previous: EpochRange | None = None
     for epoch_range in capture.epoch_ranges:
@@ -139,7 +139,8 @@ def _add_ranges(lines: defaultdict[int, _Line], capture: Capture) -> None:
         line.add(epoch_range, capture.captured_until)
         if previous and previous.leader_epoch < epoch_range.leader_epoch and previous.end_offset == end:
             line.starts.add(end)
-            agrees = cached_epoch(capture, end - 1) in (None, previous.leader_epoch)
+            unknown = capture.leader_epoch_checkpoint is None
+            agrees = unknown or cached_epoch(capture, end - 1) == previous.leader_epoch
             if epoch_range.first_batch_end is not None and agrees:
                 line.links.add(Link(previous.leader_epoch, end, previous.last_appended_at))
         previous = epoch_range

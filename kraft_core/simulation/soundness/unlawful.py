@@ -207,17 +207,16 @@ def _copied_apart(execution: Execution, copy: Copy, files_at: int) -> Copy:
 
 
 def _two_moments(source: random.Random) -> FaultyCopies:
-    """First segments that hold what was truncated since; leader-epoch-checkpoint covers them, so it tells."""
+    """First segments that hold what was truncated since; leader-epoch-checkpoint is as new as the others."""
     execution = random_execution(source)
     copies = _stated(execution, random_copies(source, execution))
     found: list[Copy] = []
     for moment, at in enumerate(execution.at):
         for slot, now in execution.moments[moment].items():
-            told_from = min((start for _, start in now.log.epochs.entries), default=0)
             for earlier in range(moment):
                 then = execution.moments[earlier].get(slot, now)
                 lost = [b.base_offset for b in then.log.batches if b not in tuple(now.log.batches)]
-                if then.key == now.key and lost and told_from <= lost[0]:
+                if then.key == now.key and lost:
                     ends = (b.base_offset for b in now.log.batches if b.base_offset > lost[0])
                     found += (Copy(slot, moment, moment, at, 0, older=(earlier, end)) for end in ends)
     return FaultyCopies((execution,), (*copies, *([source.choice(found)] if found else [])))

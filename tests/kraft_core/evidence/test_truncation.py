@@ -131,7 +131,13 @@ def test_segments_of_two_moments_do_not_show_where_an_epoch_begins(log: str) -> 
 
 @pytest.mark.parametrize(
     ("epochs", "status"),
-    [(((1, 0), (3, 30)), "committed"), (((1, 0), (2, 20), (3, 30)), "undecided"), (None, "committed")],
+    [
+        (((1, 0), (3, 30)), "committed"),
+        (((1, 0), (2, 20), (3, 30)), "undecided"),
+        (((3, 30),), "undecided"),
+        ((), "undecided"),
+        (None, "committed"),
+    ],
 )
 def test_leader_epoch_checkpoint_shows_segments_of_two_moments(
     epochs: tuple[tuple[int, int], ...] | None, status: str
