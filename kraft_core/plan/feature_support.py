@@ -3,6 +3,8 @@
 KIP-853, UpdateFeatures, step 2; KIP-584. Kafka's controller asks this before its raft layer checks the voters
 (FeatureControlManager, QuorumFeatures): every registered broker, fenced or not, and every registered
 controller must support the feature in a range that contains the level, and every voter must have registered.
+The raft layer asks each voter's UpdateRaftVoter, which a leader of kraft.version 0 keeps in memory: a voter
+sends it to every new leader, once it has followed it for its fetch timeout (FollowerState).
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from collections.abc import Iterator
 from kraft_core.messages.releases import CONTROLLERS_REGISTER
 from kraft_core.plan.captured_quorum import CapturedQuorum
 from kraft_core.plan.registrations import KRAFT_VERSION, Registration
+from kraft_core.plan.standings import FETCH_TIMEOUT_MS
+from kraft_core.wording import length
 
 _MAX_SHORT = 0x7FFF
 
@@ -37,6 +41,24 @@ def upgrade_gap(quorum: CapturedQuorum, level: int) -> str | None:
                 f"nothing shows that leader {quorum.leader.id} runs Kafka 4.1 or newer; 3.9 answers that "
                 "kraft.version was upgraded, and leaves it at 0"
             )
+    return _untold(quorum) if quorum.kraft_version == 0 else None
+
+
+def _untold(quorum: CapturedQuorum) -> str | None:
+    """Why a voter may not have told this epoch's leader what it supports; None if all have."""
+    voters = tuple(quorum.voters.voters) if quorum.voters is not None else ()
+    for voter in voters:
+        members = [member for member in quorum.members if voter.matches(member.key)]
+        if not any(member.key == quorum.leader or quorum.is_counted(member.key) for member in members):
+            words = members[0].words if members else "not captured"
+            return f"voter {voter.key.id} may not have told the leader that it supports it: {words}"
+    election = quorum.known.elections.get(quorum.epoch)
+    led_ms = 0 if election is None else quorum.as_of - election.elected_at
+    if len(voters) > 1 and led_ms <= FETCH_TIMEOUT_MS:
+        return (
+            f"the leader had led for {length(led_ms, digits=1)}, and a voter tells it what it supports only "
+            "after its fetch timeout: capture again"
+        )
     return None
 
 

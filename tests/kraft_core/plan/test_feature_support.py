@@ -19,6 +19,7 @@ from kraft_core.plan.registrations import (
     Registration,
     record_of,
 )
+from kraft_core.plan.standings import FETCH_TIMEOUT_MS, Standing
 from kraft_core.plan.verdicts import judge
 from kraft_core.protocol.errors import ErrorCode
 from tests.kraft_core.plan.captured import captured, facts_of
@@ -93,6 +94,28 @@ def test_a_refusal_of_an_uncaptured_leaders_is_not_known() -> None:
     verdict = judge(replace(quorum, members=followers), UPGRADE).verdict
     assert verdict.name == "not_known"
     assert "leader 1 was not captured" in verdict.reason
+
+
+def test_a_voter_that_is_down_has_not_told_this_leader() -> None:
+    """Seen with Kafka 4.4.0: it answers that not all of the voters support it."""
+    quorum = static_quorum()
+    down = next(m for m in quorum.members if m.is_voter and m.key != quorum.leader)
+    behind = replace(down, standing=Standing.BEHIND, words="was still in epoch 1")
+    members = tuple(behind if member == down else member for member in quorum.members)
+    judged = judge(replace(quorum, members=members), UPGRADE)
+    assert judged.verdict.name == "not_known"
+    gap = f"voter {down.key.id} may not have told the leader that it supports it: was still in epoch 1"
+    assert gap in judged.missing
+
+
+def test_voters_have_not_told_a_leader_that_was_just_elected() -> None:
+    """Seen with Kafka 4.3.1, 0.7 s and 1 s after the election."""
+    quorum = static_quorum()
+    elected = quorum.known.elections[quorum.epoch].elected_at
+    judged = judge(replace(quorum, as_of=elected + FETCH_TIMEOUT_MS), UPGRADE)
+    assert judged.verdict.name == "not_known"
+    assert "a voter tells it what it supports only after its fetch timeout" in judged.verdict.reason
+    assert judge(replace(quorum, as_of=elected + FETCH_TIMEOUT_MS + 1), UPGRADE).verdict.name == "safe"
 
 
 # --- which registrations a log puts in force
