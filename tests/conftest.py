@@ -50,11 +50,18 @@ SPARK_MODULES = (
 )
 SPARK_PROCESSES = 2
 IS_PARALLEL = "PYTEST_XDIST_WORKER" in os.environ
-# Quick jobs' options, but with room: two such JVMs on two cores gain nothing by collecting in parallel.
+# Quick jobs' options, but with room: two such JVMs on two cores gain nothing by collecting in parallel. By
+# default, sorts and aggregations take pages of up to 64 MB, for a few rows: the heap would be full of them.
 JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
-    "-XX:+UseSerialGC -Xms1g -Xmn600m -XX:MetaspaceSize=256m"
+    "-XX:+UseSerialGC -Xms1g -Xmn800m -XX:MetaspaceSize=256m -Dspark.buffer.pageSize=1m"
 )
+# What a page of Spark's would show of queries that have ended.
+HISTORY = {
+    **{f"spark.ui.retained{kind}": "10" for kind in ("Jobs", "Stages", "Tasks")},
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.sql.ui.explainMode": "simple",
+}
 
 
 class ByModule(LoadScopeScheduling):
@@ -118,7 +125,8 @@ def spark() -> Iterator[object]:
     """The session that every Spark test shares."""
     from jobs.runtime.session import open_session
 
-    own = {"spark.driver.extraJavaOptions": JAVA_OPTIONS}
+    workers = {"spark.python.daemon.module": "tests.python_workers"}
+    own = {"spark.driver.extraJavaOptions": JAVA_OPTIONS, **HISTORY, **workers}
     session = open_session("local[2]", quick=True, own=own)
     yield session
     session.stop()
