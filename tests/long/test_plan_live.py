@@ -19,7 +19,7 @@ from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, 
 from kraft_core.plan.captured_quorum import quorum_of
 from kraft_core.plan.plan import Plan, plan
 from kraft_core.plan.registrations import registered
-from kraft_core.plan.standings import Standing
+from kraft_core.plan.standings import FETCH_TIMEOUT_MS, Standing
 from kraft_core.raft.voters import Endpoint
 from tests.long.live_quorum import LiveQuorum, Tool, kafka_tools
 
@@ -58,6 +58,25 @@ def alone(tools: Path, tmp_path: Path) -> Iterator[LiveQuorum]:
     try:
         quorum.start(1)
         quorum.leader(1)
+        time.sleep(5)
+        yield quorum
+    finally:
+        quorum.close()
+
+
+@pytest.fixture
+def static(tools: Path, tmp_path: Path) -> Iterator[LiveQuorum]:
+    """Three static voters, kraft.version 0, with Kafka's default fetch timeout."""
+    quorum = LiveQuorum(tools, tmp_path / "static", 29870, static=True)
+    for node in (1, 2, 3):
+        quorum.address(node)
+        quorum.fetch_timeouts[node] = FETCH_TIMEOUT_MS
+    for node in (1, 2, 3):
+        quorum.format(node)
+    try:
+        for node in (1, 2, 3):
+            quorum.start(node)
+        quorum.leader(1, 2, 3)
         time.sleep(5)
         yield quorum
     finally:
@@ -211,6 +230,30 @@ def test_a_static_quorum_of_one(alone: LiveQuorum) -> None:
 
     made = planned(alone, "last", Remove(1), 1)
     agree_on_refusal(made, alone.remove(1, directory, by=1))
+
+
+@pytest.mark.long
+def test_a_static_voter_tells_every_new_leader_what_it_supports(static: LiveQuorum) -> None:
+    """Two verdicts on the upgrade: while a voter is down since before the election, and once it is back."""
+    former = static.leader(1, 2, 3)
+    down, other = sorted({1, 2, 3} - {former})
+    static.kill(down)
+    static.kill(former)
+    static.start(former)
+    leader = static.leader(former, other)
+    time.sleep(6)
+    made = planned(static, "down", UpgradeKRaftVersion(1), 1, 2, 3)
+    assert made.judged.verdict.name == "not_known"
+    assert any(f"voter {down} may not have told the leader" in each for each in made.judged.missing)
+    done = static.features("upgrade", "--feature", "kraft.version=1", by=leader)
+    assert done.code != 0
+    assert "not all of the voters support it" in done.printed
+
+    static.start(down)
+    time.sleep(12)
+    leader = static.leader(1, 2, 3)
+    made = planned(static, "back", UpgradeKRaftVersion(1), 1, 2, 3)
+    agree_on_success(made, static.features("upgrade", "--feature", "kraft.version=1", by=leader))
 
 
 def _eventually(holds) -> bool:
