@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any, Literal
 
 from kraft_core.format.capture import FOLLOWED_NODE_ID, STATED_SOURCES, CapturedAtSource
@@ -126,14 +125,17 @@ class Capture:
     @property
     def is_contiguous(self) -> bool:
         """Whether its batches follow each other, from the offset that the first segment is named after."""
-        begins = (
-            self.log_start_offset is None
-            or self.epoch_ranges[:1] == ()
-            or (self.epoch_ranges[0].first_offset <= self.log_start_offset)
-        )
-        return begins and all(
-            one.end_offset == other.first_offset for one, other in pairwise(self.epoch_ranges)
-        )
+        return self.whole_ranges == len(self.epoch_ranges)
+
+    @property
+    def whole_ranges(self) -> int:
+        """How many of its ranges do so."""
+        reached = self.log_start_offset
+        for nth, held in enumerate(self.epoch_ranges):
+            if reached is not None and (held.first_offset > reached or (nth and held.first_offset < reached)):
+                return nth
+            reached = held.end_offset
+        return len(self.epoch_ranges)
 
     @property
     def segments_end(self) -> int:

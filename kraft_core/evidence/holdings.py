@@ -47,8 +47,8 @@ class EpochHolding:
     """What one replica held of one epoch, over its captures.
 
     ranges: (first, end offset) of each captured range, with captured_at of its first and last capture. held:
-    everything of its log below an end; held_in_epoch counts only captures whose quorum-state was still in the
-    epoch.
+    everything of its log below an end, where no gap lies that no other log fills; held_in_epoch counts only
+    captures whose quorum-state was still in the epoch.
     """
 
     ranges: dict[tuple[int, int], tuple[int, int]] = field(
@@ -91,14 +91,19 @@ def holdings_of(captures: tuple[Capture, ...], elsewhere: frozenset[ReplicaKey] 
     """The holdings that (distinct, time-ordered) captures show. elsewhere: as in Holdings."""
     by_epoch: defaultdict[int, dict[ReplicaKey, EpochHolding]] = defaultdict(dict)
     by_replica: defaultdict[ReplicaKey, list[Capture]] = defaultdict(list)
+    whole = _whole(captures)
     for capture in captures:
         by_replica[capture.replica].append(capture)
-        for epoch_range in capture.epoch_ranges:
+        below_gap = capture.whole_ranges
+        for nth, epoch_range in enumerate(capture.epoch_ranges):
             of_epoch = by_epoch[epoch_range.leader_epoch]
             holding = of_epoch.get(capture.replica)
             if holding is None:
                 holding = of_epoch[capture.replica] = EpochHolding()
-            _add(holding, epoch_range, capture)
+            is_whole = nth < below_gap or any(
+                first < epoch_range.first_offset <= end for first, end in whole[epoch_range.leader_epoch]
+            )
+            _add(holding, epoch_range, capture, is_whole=is_whole)
     of_replica = {key: tuple(by_replica[key]) for key in sorted(by_replica, key=_order)}
     went_back = frozenset(capture.capture_id for held in of_replica.values() for capture in _went_back(held))
     return Holdings(dict(by_epoch), of_replica, went_back, elsewhere, _copied(of_replica))
@@ -113,13 +118,30 @@ def _copied(replicas: Iterable[ReplicaKey]) -> frozenset[ReplicaKey]:
     return frozenset(replica for same in by_directory.values() if len(same) > 1 for replica in same)
 
 
-def _add(holding: EpochHolding, epoch_range: EpochRange, capture: Capture) -> None:
+def _whole(captures: tuple[Capture, ...]) -> defaultdict[int, set[tuple[int, int]]]:
+    """By epoch the (first, end offset) of the ranges below the first gap of their capture; nothing if none has."""
+    found: defaultdict[int, set[tuple[int, int]]] = defaultdict(set)
+    if all(capture.is_contiguous for capture in captures):
+        return found
+    for capture in captures:
+        for epoch_range in capture.epoch_ranges[: capture.whole_ranges]:
+            found[epoch_range.leader_epoch].add((epoch_range.first_offset, epoch_range.end_offset))
+    return found
+
+
+def _add(holding: EpochHolding, epoch_range: EpochRange, capture: Capture, *, is_whole: bool) -> None:
+    """is_whole: no gap lies below it that no other log fills.
+
+    No CRC covers the offset at which a batch begins, so a gap may be the damage of an offset.
+    """
     at, until, bounds = (
         capture.captured_at,
         capture.captured_until,
         (epoch_range.first_offset, epoch_range.end_offset),
     )
     holding.ranges[bounds] = (holding.ranges.get(bounds, (at, at))[0], at)
+    if not is_whole:
+        return
     holding.held.add(until, epoch_range.end_offset)
     if capture.in_epoch == epoch_range.leader_epoch:
         holding.held_in_epoch.add(until, epoch_range.end_offset)

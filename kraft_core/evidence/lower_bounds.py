@@ -133,7 +133,10 @@ class LowerBounds:
             line = self.lineage.lines.get(record.leader_epoch)
             # One that shares its batch belongs to an election or to the upgrade of kraft.version.
             alone = record.batch_end_offset - record.batch_base_offset == 1
-            if record.type == "KRaftVoters" and alone and line is not None and not line.contested:
+            if record.type != "KRaftVoters" or not alone or line is None or line.contested:
+                continue
+            # LEADER_CHANGE at least lies below it; above a gap it may be a copy with a damaged offset.
+            if line.covers(record.batch_base_offset - 1):
                 yield from self._before_record(record, line)
 
     def _before_record(self, record: CapturedControlRecord, line: EpochLine) -> Iterator[LowerBound]:

@@ -121,6 +121,14 @@ def test_a_voters_record_proves_its_epochs_first_batch_and_the_set_before() -> N
     ]
 
 
+def test_a_voters_record_above_a_gap_proves_nothing_below_it() -> None:
+    """No CRC covers where a batch begins: the record at 5000 may be a copy of the one at 10, damaged."""
+    story = Story().leader(1, 0, 1, THREE, sets=THREE).voters(1, 10, FOUR).voters(1, 5000, FOUR)
+    story.capture("1", 1000, "1:0-11", 1).capture("2", 1000, "1:0-10 1:5000-5001", 1)
+    assert (11, 50_000) not in lower(story, "voters_record")
+    assert {row.offset for row in story.evidence().voter_sets} >= {10, 5000}
+
+
 def test_a_voters_record_of_a_new_epoch_proves_that_epoch() -> None:
     story = Story().leader(1, 0, 1, THREE, sets=THREE).leader(2, 10, 2, THREE).voters(2, 20, FOUR)
     story.capture("1", 1000, "1:0-10 2:10-30", 3)

@@ -317,6 +317,12 @@ def test_above_a_hole_the_voters_are_unknown_until_another_log_fills_it() -> Non
     assert story.ranges() == ["1: 0-30 committed"]
 
 
+def test_a_batch_of_a_damaged_offset_is_not_what_a_voter_had_stored() -> None:
+    """No CRC covers where a batch begins: the one at 10 in the log of 2 reads as one at 5000."""
+    story = three().capture("1", 1000, "1:0-20", 1).capture("2", 1000, "1:0-10 1:5000-5001", 1)
+    assert story.ranges() == ["1: 0-10 committed", "1: 10-20 undecided", "1: 5000-5001 undecided"]
+
+
 def test_captures_that_contradict_each_other_prove_nothing_of_that_epoch() -> None:
     """The same offsets of the same epoch with other batches: one of the copies was tampered with."""
     story = three().leader(2, 20, 2, THREE)
