@@ -119,7 +119,7 @@ def _copied(replicas: Iterable[ReplicaKey]) -> frozenset[ReplicaKey]:
 
 
 def _whole(captures: tuple[Capture, ...]) -> defaultdict[int, set[tuple[int, int]]]:
-    """By epoch the (first, end offset) of the ranges below the first gap of their capture; nothing if none has."""
+    """By epoch the (first, end offset) of ranges below the first gap of their capture; {} without any gap."""
     found: defaultdict[int, set[tuple[int, int]]] = defaultdict(set)
     if all(capture.is_contiguous for capture in captures):
         return found
@@ -196,6 +196,19 @@ def cached_epoch(capture: Capture, offset: int) -> int | None:
     entries = capture.leader_epoch_checkpoint or ()
     nth = bisect_right(entries, offset, key=itemgetter(1))
     return entries[nth - 1][0] if nth else None
+
+
+def contradicts_epochs(capture: Capture) -> bool:
+    """Whether the log has another epoch where an entry of leader-epoch-checkpoint begins.
+
+    Then some of its segments were copied at another moment, or the log is damaged.
+    """
+    ranges = capture.epoch_ranges
+    for epoch, start in capture.leader_epoch_checkpoint or ():
+        nth = bisect_right(ranges, start, key=lambda held: held.first_offset) - 1
+        if nth >= 0 and start < ranges[nth].end_offset and ranges[nth].leader_epoch != epoch:
+            return True
+    return False
 
 
 def lacks(capture: Capture, leader_epoch: int, first_offset: int) -> bool:

@@ -27,16 +27,16 @@ def is_later(after: Capture, before: Capture) -> bool:
 def successive(captures: Sequence[Capture]) -> Iterator[tuple[Capture, Capture]]:
     """Pairs of a replica's captures, by time, of which the second was provably taken after the first.
 
-    Of stated times each with the next, and where that was not read as a whole or its quorum-state does not
-    fit its log, with the next that is in order; a capture without one with the nearest that its epoch orders.
+    Of stated times each with the next and the one before, and where that was not read as a whole or its
+    quorum-state does not fit its log, with the nearest that is in order; a capture without one with the
+    nearest that its epoch orders.
     """
     stated = [capture for capture in captures if _is_stated(capture)]
     yield from ((before, after) for before, after in pairwise(stated) if is_later(after, before))
-    whole: Capture | None = None
-    for before, after in zip(reversed(stated[:-1]), reversed(stated[1:]), strict=True):
-        whole = after if after.known_end is not None and after.in_epoch is not None else whole
-        if whole is not None and whole is not after and is_later(whole, before):
-            yield before, whole
+    yield from (
+        (before, whole) for before, whole in _with_next_whole(stated[::-1]) if is_later(whole, before)
+    )
+    yield from ((whole, after) for after, whole in _with_next_whole(stated) if is_later(after, whole))
     unstated = [capture for capture in captures if not _is_stated(capture)]
     if unstated:
         neighbours = _Neighbours(captures)
@@ -45,6 +45,18 @@ def successive(captures: Sequence[Capture]) -> Iterator[tuple[Capture, Capture]]
                 yield earlier, capture
             if (later := neighbours.first_after(capture)) is not None and _is_stated(later):
                 yield capture, later
+
+
+def _with_next_whole(captures: Sequence[Capture]) -> Iterator[tuple[Capture, Capture]]:
+    """Each capture that follows one that is not in order, with the last one before that is.
+
+    Copies of one moment have no order, so that a damaged one may stand between a sound one and the next.
+    """
+    whole: Capture | None = None
+    for one, other in pairwise(captures):
+        whole = one if one.known_end is not None and one.in_epoch is not None else whole
+        if whole is not None and whole is not one:
+            yield other, whole
 
 
 class _Neighbours:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, TimeSource, label
+from kraft_core.evidence.holdings import contradicts_epochs
 from kraft_core.evidence.states import SetInForce
 from kraft_core.findings.capture_order import newest_readable
 from kraft_core.findings.finding import Finding
@@ -334,6 +335,8 @@ def _why_not_known(case: RecoveryCase, replica: ReplicaKey) -> str | None:
             f"{name} has a log that is older than other captured files ({capture.older_log}): capture it "
             "again, or find out what it lost."
         )
+    if contradicts_epochs(capture):
+        return f"{name} has a leader-epoch-checkpoint that contradicts its log: capture it again."
     if capture.known_end is None:
         return f"{name} was captured with a log that could be read only in part: capture it again."
     if not capture.consistent:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,3 +71,13 @@ def test_stated_times_are_paired_with_the_next(some: list[Capture]) -> None:
     found = list(successive(some))
     assert all(is_later(after, before) for before, after in found)
     assert {pair for pair in pairwise(stated) if is_later(pair[1], pair[0])} <= set(found)
+
+
+@pytest.mark.parametrize("damaged_first", [True, False])
+def test_a_damaged_copy_of_the_same_moment_hides_no_other(damaged_first: bool) -> None:
+    whole = Capture("1", 1, "directory", 0, 0, 10, (EpochRange(2, 0, 10, "", 0, 0),), 2)
+    whole = replace(whole, captured_from=1, captured_until=1)
+    damaged = replace(whole, capture_id="2", epoch_ranges=(), tail_damaged=True)
+    after = replace(whole, capture_id="3", captured_from=5, captured_until=5, quorum_state_epoch=1)
+    same = [damaged, whole] if damaged_first else [whole, damaged]
+    assert (whole, after) in successive([*same, after])

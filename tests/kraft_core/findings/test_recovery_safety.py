@@ -137,6 +137,26 @@ def test_a_capture_that_could_not_be_read_hides_no_earlier_one() -> None:
     assert (advice.is_safe, advice.as_of) == (True, 1000)
 
 
+@pytest.mark.parametrize(
+    ("entries", "is_safe"),
+    [
+        (((1, 0), (3, 20), (6, 30)), True),
+        (((6, 35),), True),  # copied after the beginning of the log had been deleted
+        (None, True),
+        (((1, 0), (4, 20), (6, 30)), False),
+    ],
+)
+def test_a_log_that_leader_epoch_checkpoint_contradicts_does_not_count(
+    entries: tuple[tuple[int, int], ...] | None, is_safe: bool
+) -> None:
+    """A segment copied before its end was truncated: on its disk the voter has epoch 4 there."""
+    story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3").leader(3, 20, 2, "1 2 3").leader(6, 30, 1, "1 2 3")
+    story.capture("1", 1000, "1:0-20 3:20-30 6:30-50", 6)
+    advice = advised(story.capture("3", 1000, "1:0-20 3:20-30 6:30-50", 6, leader_epoch_checkpoint=entries))
+    assert advice.is_safe is is_safe
+    assert ("has a leader-epoch-checkpoint that contradicts its log" in advice.why) is not is_safe
+
+
 def test_an_empty_log_of_a_static_voter_may_be_a_new_disk() -> None:
     story = static("1").capture("2", 1000, "", 1)
     advice = advised(story)
