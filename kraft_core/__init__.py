@@ -15,9 +15,9 @@ committed, truncated, uncommitted and undecided. The last one is frequent.
 A capture is one copy of one replica's directory. A replica is a node id with a directory id: a replaced disk
 is another replica. A capture shows which batches the log held, which checkpoints were beside it, and, by its
 quorum-state, which epoch the node was in. Copies are imperfect. A quorum-state older than the last batch was
-copied first and proves nothing about the epoch. An incomplete last batch is where the copy ended; other
-unreadable bytes after the last batch leave the log end unknown. Facts are a set: neither order nor duplicates
-change any result.
+copied first and proves nothing about the epoch. An incomplete last batch, which a copy that was cut off
+ends with, or other unreadable bytes after the last batch leave the log end unknown. Facts are a set: neither
+order nor duplicates change any result.
 
 2. Epoch ranges and lineage
 

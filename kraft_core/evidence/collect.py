@@ -202,6 +202,7 @@ def _capture(
         current_voters=state.current_voters if state else None,
         leader_epoch_checkpoint=directory.leader_epoch_checkpoint,
         tail_damaged=log.tail_damaged,
+        ends_inside_batch=log.ends_inside_batch,
         readable=directory.log_readable and log.readable and None not in identities,
         captured_from=captured_from,
         captured_until=captured_until,
@@ -266,6 +267,7 @@ class _Log:
     epoch_ranges: list[EpochRange] = field(default_factory=list[EpochRange])
     current: _OpenRun | None = None
     tail_damaged: bool = False
+    ends_inside_batch: bool = False
     readable: bool = True
 
     def add(self, header: BatchHeader, begins_epoch: bool) -> None:
@@ -301,9 +303,10 @@ def _scan_segment(buf: Buffer, segment: SegmentFile, log: _Log, found: _ClusterR
     end = min(segment.size_bytes, len(buf))
     for item in scan(buf, end=end, next_offset=segment.base_offset):
         if isinstance(item, Damage):
-            log.tail_damaged = log.tail_damaged or item.reason != "torn_tail"
+            log.ends_inside_batch |= item.reason == "torn_tail"
+            log.tail_damaged |= item.reason != "torn_tail"
             continue
-        log.tail_damaged = False
+        log.tail_damaged = log.ends_inside_batch = False
         records = _records(buf, item, found)
         log.add(item, begins_epoch=bool(records) and records[0].type == "LeaderChange")
         found.note_batch(item)

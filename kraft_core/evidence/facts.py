@@ -64,7 +64,7 @@ class Capture:
     wrote_end: likewise, by the logs of others, where what it had written before ends, as the leader of the
     epoch that its quorum-state is in.
     tail_damaged: bytes other than an incomplete last batch follow the last batch that could be read, so the
-    log may have gone on.
+    log may have gone on; ends_inside_batch: such a batch does, as where the copy was cut off.
     readable: the log's directory and each of its files was listed, opened and read to its end, unchanged.
     older_log: what says, in words, that the copied log is older than other captured files; None for nothing.
     It follows from the others, and is asked for dozens of times.
@@ -85,6 +85,7 @@ class Capture:
     leader_epoch_checkpoint: tuple[tuple[int, int], ...] | None = None
     consistent: bool = True
     tail_damaged: bool = False
+    ends_inside_batch: bool = False
     readable: bool = True
     captured_from: int | None = None
     captured_until: int | None = None
@@ -115,10 +116,10 @@ class Capture:
     def known_end(self) -> int | None:
         """Where the replica's log ended when it was copied, None if that is not known.
 
-        Nothing is known of the end if files could not be read, if the log continues unreadably, or if
-        the copied log is older than other captured files.
+        Nothing is known of the end if files could not be read, if the log continues unreadably or may
+        have been cut off, or if the copied log is older than other captured files.
         """
-        if self.tail_damaged or not self.readable or self.older_log is not None:
+        if self.tail_damaged or self.ends_inside_batch or not self.readable or self.older_log is not None:
             return None
         return self.log_end_offset
 
@@ -160,10 +161,8 @@ class Capture:
         newest = max(self.leader_epoch_checkpoint or (), default=None, key=lambda entry: (entry[1], entry[0]))
         if newest is not None and newest[1] > (self.log_end_offset or 0):
             return f"leader-epoch-checkpoint has epoch {newest[0]} from {newest[1]}"
-        epoch, last_epoch = (
-            self.quorum_state_epoch,
-            self.epoch_ranges[-1].leader_epoch if self.epoch_ranges else -1,
-        )
+        epoch = self.quorum_state_epoch
+        last_epoch = self.epoch_ranges[-1].leader_epoch if self.epoch_ranges else -1
         led = epoch is not None and epoch > last_epoch and self.quorum_state_leader_id == self.node_id
         if led and (self.epoch_ranges or not self.log_end_offset):
             return f"quorum-state says that it led epoch {epoch}"

@@ -145,7 +145,7 @@ def _has_lost(after: Capture, epoch: int, offset: int) -> bool:
     """
     if after.log_start_offset is None or after.log_end_offset is None:
         return False
-    if after.tail_damaged or not after.readable:
+    if after.tail_damaged or after.ends_inside_batch or not after.readable:
         return False
     there, state = epoch_at(after, offset), after.quorum_state_epoch
     is_lacking = offset >= after.log_end_offset if there is None else there < epoch

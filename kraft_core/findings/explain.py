@@ -82,7 +82,9 @@ def explain(known: Conclusions, offset: int) -> Explanation:
     if not batches:
         ends = [c.log_end_offset for c in known.facts.captures if c.log_end_offset is not None]
         words.append(f"No captured log contains offset {offset}; the longest ends at {max(ends, default=0)}.")
-        unread = {c.replica for c in known.facts.captures if c.tail_damaged or not c.readable}
+        unread = {
+            c.replica for c in known.facts.captures if c.tail_damaged or c.ends_inside_batch or not c.readable
+        }
         if unread:
             words.append(f"Not all of the logs of {labels(unread)} could be read: they may contain it.")
     if above:

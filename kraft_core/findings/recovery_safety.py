@@ -337,6 +337,11 @@ def _why_not_known(case: RecoveryCase, replica: ReplicaKey) -> str | None:
         )
     if contradicts_epochs(capture):
         return f"{name} has a leader-epoch-checkpoint that contradicts its log: capture it again."
+    if capture.ends_inside_batch and not capture.tail_damaged and capture.readable:
+        return (
+            f"{name} has a log that ends inside a batch: the node was killed during a write, or the copy was "
+            "cut off: compare the size of the last segment's file, or copy it again."
+        )
     if capture.known_end is None:
         return f"{name} was captured with a log that could be read only in part: capture it again."
     if not capture.consistent:

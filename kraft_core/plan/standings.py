@@ -195,7 +195,11 @@ def _end_gap(capture: Capture) -> str:
         return "files of its log could not be read"
     if capture.older_log is not None:
         return f"its log is older than other captured files, or incomplete ({capture.older_log})"
-    return "its log is damaged at the end" if capture.tail_damaged else "no file of its log was captured"
+    if capture.tail_damaged:
+        return "its log is damaged at the end"
+    if capture.ends_inside_batch:
+        return "its log ends inside a batch: the copy may have been cut off"
+    return "no file of its log was captured"
 
 
 def _is_older(one: Capture, other: Capture) -> bool:

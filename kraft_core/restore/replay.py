@@ -60,8 +60,8 @@ class ReplayedLog:
     log begins under; both 0 for an empty log. kraft_version, voters: the newest that the log holds, committed
     or not; voters None with kraft.version 0. open_transaction: the offset at which a metadata transaction
     began that has not ended; its records are not in the image. deviations: where its newest checkpoint is
-    not what the log below it leads to, by a known fault of Kafka, in words. torn_file: the last segment, if
-    it ends inside a batch, which is left out. beginning: of all that the directory holds, None: offset 0.
+    not what the log below it leads to, by a known fault of Kafka, in words. beginning: of all that the
+    directory holds, None: offset 0.
     """
 
     image: Image
@@ -71,7 +71,6 @@ class ReplayedLog:
     voters: VoterSet | None = None
     open_transaction: int | None = None
     deviations: tuple[str, ...] = ()
-    torn_file: str | None = None
     beginning: Beginning | None = None
     partitions_seen: dict[PartitionKey, PartitionEpochs] = field(
         default_factory=dict[PartitionKey, PartitionEpochs]
@@ -225,8 +224,7 @@ def _segment_records(
         for item in scan(buf, end=segment.size_bytes, next_offset=expected):
             if isinstance(item, Damage):
                 if is_last and item.reason == "torn_tail":
-                    log.torn_file = name  # where the copy ended, or where the controller was killed
-                    return
+                    return  # where the copy ended, or where the controller was killed
                 raise UnusableLogError(f"{name} is damaged at byte {item.position}: {item.reason}")
             if until is not None and item.next_offset > until:
                 _check_between_batches(item, until)

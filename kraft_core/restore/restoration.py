@@ -171,7 +171,7 @@ def restoration_of(
             except (UnusableLogError, OSError) as error:
                 unusable.append(f"{directory.path}: {error}")
                 continue
-            # A copy of a running controller often ends inside a batch; nobody states that nothing follows.
+            # Of a running controller, nobody states that nothing follows.
             if why is not None and request.are_stopped:
                 cut[capture.capture_id] = why
     beside = tuple(unled([(label(each.capture.replica), each.log) for each in logs]))

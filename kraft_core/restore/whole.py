@@ -1,6 +1,6 @@
-"""Whether a copied log is seen to have been cut: then what followed is not known.
+"""Whether a copied log that ends between two batches is seen to have been cut: what lies beside can tell.
 
-A copy that ends between two batches looks like a log that ended there, and only what lies beside it can tell.
+One that ends inside a batch does not count in any answer (Capture.ends_inside_batch).
 """
 
 from __future__ import annotations
@@ -17,17 +17,14 @@ _BESIDE = re.compile(r"(\d{20})\.snapshot", re.ASCII)
 def why_cut(directory: ControllerDir, log: ReplayedLog) -> str | None:
     """What shows, in words that follow the node's name, that a copied log may have gone on; None for nothing.
 
-    A controller that is killed may leave the first two as well: which it was, the copy does not show.
+    A controller that is killed may leave the first as well: which it was, the copy does not show.
     Raises OSError.
     """
-    compare = (
-        "the node was killed during a write, or the copy was cut off: compare the size of the file, or "
-        "copy it again"
-    )
-    if log.torn_file is not None:
-        return f"has a log that ends inside a batch ({log.torn_file}): {compare}."
     if directory.segments and not directory.segments[-1].size_bytes:
-        return f"has a log that ends with an empty segment ({directory.segments[-1].path.name}): {compare}."
+        return (
+            f"has a log that ends with an empty segment ({directory.segments[-1].path.name}): the node was "
+            "killed during a write, or the copy was cut off: compare the size of the file, or copy it again."
+        )
     for path in sorted(directory.log_dir.iterdir(), reverse=True):
         named = _BESIDE.fullmatch(path.name)
         if named is not None and int(named[1]) > log.end_offset:

@@ -24,6 +24,7 @@ from transforms.lake.arrow_rows import milliseconds
 
 CONTROL_FIELDS = {m.type_name: (m.column, message_fields(m)) for m in message_columns()}
 Row = dict[str, Any]
+_INCOMPLETE = "torn_tail"
 
 
 def cluster_facts(row: Mapping[str, Any]) -> ClusterFacts:
@@ -106,7 +107,8 @@ def capture(row: Mapping[str, Any], elections: set[tuple[int, int]], headers: It
         if epochs is None
         else tuple((e["leader_epoch"], e["start_offset"]) for e in epochs),
         consistent=row["consistent"],
-        tail_damaged=is_tail_damaged(row),
+        tail_damaged=any(reason != _INCOMPLETE for reason in tail_damage(row)),
+        ends_inside_batch=any(reason == _INCOMPLETE for reason in tail_damage(row)),
         readable=row.get("log_readable") is not False,
         captured_from=captured_from,
         captured_until=captured_until,
@@ -115,13 +117,13 @@ def capture(row: Mapping[str, Any], elections: set[tuple[int, int]], headers: It
     )
 
 
-def is_tail_damaged(row: Mapping[str, Any]) -> bool:
-    """Whether bytes other than an incomplete batch follow the last readable one."""
+def tail_damage(row: Mapping[str, Any]) -> Iterator[str]:
+    """Why bytes that follow the last readable batch cannot be read."""
     end = row["epoch_ranges"][-1]["end_offset"] if row["epoch_ranges"] else 0
-    return any(
-        d["reason"] != "torn_tail" and d["lost_to_offset"] is None and (d["lost_from_offset"] or -1) >= end
-        for d in row["damage"]
-    )
+    for damage in row["damage"]:
+        first = damage["lost_from_offset"]
+        if damage["lost_to_offset"] is None and first is not None and first >= end:
+            yield damage["reason"]
 
 
 def epoch_range(row: Mapping[str, Any], begins_epoch: bool) -> EpochRange:

@@ -254,10 +254,12 @@ def test_an_even_set_is_bounded_only_where_its_leader_was_captured() -> None:
     assert upper(story) == [(1000, 25)]
 
 
-def test_a_damaged_tail_bounds_nothing() -> None:
-    story = Story().leader(1, 0, 1, THREE, sets=THREE).data(1, 3)
-    story.capture("1", 1000, "1:0-30", 1).capture("2", 1000, "1:0-25", 1, tail_damaged=True)
-    assert upper(story) == []
+@pytest.mark.parametrize("cut", ["tail_damaged", "ends_inside_batch"])
+def test_a_damaged_or_incomplete_tail_bounds_nothing(cut: str) -> None:
+    for is_cut, bounds in ((False, [(1000, 30)]), (True, [])):
+        story = Story().leader(1, 0, 1, THREE, sets=THREE).data(1, 3)
+        story.capture("1", 1000, "1:0-30", 1).capture("2", 1000, "1:0-25", 1, **{cut: is_cut})
+        assert upper(story) == bounds
 
 
 def test_a_directory_without_log_counts_as_empty_an_unknown_end_not() -> None:

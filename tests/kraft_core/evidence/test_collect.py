@@ -107,16 +107,18 @@ def test_a_damaged_batch_leaves_a_hole(tmp_path: Path) -> None:
     assert [epoch_range.first_batch_end for epoch_range in capture.epoch_ranges] == [3, None, 353]
 
 
-def test_a_torn_tail_ends_the_log_a_damaged_one_does_not(tmp_path: Path) -> None:
+def test_neither_a_torn_tail_nor_a_damaged_one_shows_where_the_log_ended(tmp_path: Path) -> None:
     copied = copy_of("uncommitted-truncation/before/node-1", tmp_path)
     segment = copied / LOG / "00000000000000000000.log"
     content = segment.read_bytes()
     segment.write_bytes(content[:-10])
     torn = the_capture(facts_of(copied))
-    assert (torn.log_end_offset, torn.tail_damaged) == (368, False)
+    assert (torn.log_end_offset, torn.tail_damaged, torn.ends_inside_batch) == (368, False, True)
+    assert torn.known_end is None
     segment.write_bytes(content + bytes(1000))
     damaged = the_capture(facts_of(copied))
     assert (damaged.log_end_offset, damaged.tail_damaged, damaged.known_end) == (369, True, None)
+    assert not damaged.ends_inside_batch
 
 
 def test_a_log_without_batches_ends_at_its_snapshot(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ def captures(draw: st.DrawFn) -> Capture:
         ),
         consistent=draw(st.booleans()),
         tail_damaged=draw(st.booleans()),
+        ends_inside_batch=draw(st.booleans()),
         readable=draw(st.booleans()),
         captured_from=draw(st.none() | NUMBERS),
         captured_until=draw(st.none() | NUMBERS),

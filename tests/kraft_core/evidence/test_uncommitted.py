@@ -59,8 +59,9 @@ def test_a_voter_with_another_batch_there_lacks_it() -> None:
     assert statuses(story) == ["0-20 committed", "20-30 uncommitted", "20-40 uncommitted"]
 
 
-def test_a_deleted_prefix_a_hole_or_a_damaged_tail_may_have_held_it() -> None:
-    for log, more in (("1:40-50", {}), ("1:0-20 1:35-40", {}), ("1:0-20", {"tail_damaged": True})):
+def test_a_deleted_prefix_a_hole_or_a_tail_that_is_not_whole_may_have_held_it() -> None:
+    cut = [("1:0-20", {"tail_damaged": True}), ("1:0-20", {"ends_inside_batch": True})]
+    for log, more in (("1:40-50", {}), ("1:0-20 1:35-40", {}), *cut):
         story = three().capture("1", 1000, "1:0-30", 1).capture("2", 1000, "1:0-20", 1)
         story.capture("3", 1000, log, 9, **more)
         assert "uncommitted" not in " ".join(statuses(story)), log

@@ -59,6 +59,7 @@ def test_records_lost_within_an_epoch_are_an_error_and_nothing_is_safe() -> None
         {"quorum_state_epoch": 2},  # an epoch that may have truncated it
         {"readable": False},
         {"tail_damaged": True},
+        {"ends_inside_batch": True},
         {"captured_from": 1000, "captured_until": 1000},  # taken at the same time
         {"captured_from": 90, "captured_until": None},  # by file times
         {"directory_id": f"{'2b':D>22}"},

@@ -62,6 +62,7 @@ def test_a_newest_capture_that_does_not_show_it_is_no_evidence_that_it_is_gone()
     assert held(of(), 30) == [False]
     assert held(of(readable=False), 30) == [True]
     assert held(of(tail_damaged=True), 30) == [None]
+    assert held(of(ends_inside_batch=True), 30) == [None]
     assert held(of(stated=False), 30) == [None]
     words = explain(conclude(of(stated=False).facts()), 30).words
     assert words[1].endswith("; its captures do not show whether it still is.")

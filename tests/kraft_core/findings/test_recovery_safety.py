@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from shutil import copytree
 
@@ -15,6 +16,7 @@ from kraft_core.findings.facts import LogOrderFault, RuleFacts
 from kraft_core.findings.judge import judge
 from kraft_core.findings.recovery import RecoveryAdvice, recovery_advice
 from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.format.segment import scan
 from tests.kraft_core.evidence.narrated import Story
 from tests.kraft_core.plan.captured import GOLDEN
 
@@ -69,6 +71,7 @@ def two(damage: Callable[[Story], Story]) -> Story:
     [
         (lambda s: without_capture(s, 1), "was not captured: capture it."),
         (lambda s: changed(s, 1, tail_damaged=True), "could be read only in part: capture it again."),
+        (lambda s: changed(s, 1, ends_inside_batch=True), "has a log that ends inside a batch: the node was"),
         (lambda s: changed(s, 1, consistent=False), "a quorum-state older than its log"),
         (
             lambda s: without_capture(s, 1).capture("2", 1000, "1:0-20 1:30-50", 1),
@@ -365,6 +368,30 @@ def test_a_last_segment_of_which_only_the_index_was_copied_hides_the_logs_end(tm
     for segment in [node / "__cluster_metadata-0/00000000000000000408.log" for node in nodes]:
         segment.rename(segment.with_suffix(".index"))
     assert not _of(nodes).is_safe
+
+
+def test_a_copy_that_was_cut_off_inside_a_batch_is_no_whole_log(tmp_path: Path) -> None:
+    """Of three voters the leader's copy ends at each byte of its last batches, and node 3 holds less.
+
+    A majority may have stored what was cut off: node 2, which is gone, with the leader.
+    """
+    nodes = [
+        copytree(GOLDEN / "uncommitted-truncation/after" / name, tmp_path / name)
+        for name in ("node-1", "node-3")
+    ]
+    assert _of(nodes).is_safe
+    segments = [node / "__cluster_metadata-0/00000000000000000408.log" for node in nodes]
+    wholes = [segment.read_bytes() for segment in segments]
+    batches = [batch.position for batch in scan(wholes[0], end=len(wholes[0]), next_offset=408)]
+    segments[1].write_bytes(wholes[1][: batches[-4]])
+    for position, end in pairwise([*batches[-3:], len(wholes[0])]):
+        for cut in range(position + 1, end):
+            segments[0].write_bytes(wholes[0][:cut])
+            advice = _of(nodes)
+            assert not advice.is_safe
+            assert "has a log that ends inside a batch" in advice.why
+    segments[0].write_bytes(wholes[0])
+    assert _of(nodes).is_safe
 
 
 def _of(nodes: list[Path]) -> RecoveryAdvice:

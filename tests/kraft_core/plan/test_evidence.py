@@ -340,6 +340,7 @@ def test_what_is_missing_names_no_node_that_is_gone(action: Action) -> None:
     [
         ({"readable": False}, "files of its log could not be read"),
         ({"tail_damaged": True}, "its log is damaged at the end"),
+        ({"ends_inside_batch": True}, "its log ends inside a batch: the copy may have been cut off"),
         (
             {"epoch_ranges": (), "log_start_offset": None, "log_end_offset": None},
             "no file of its log was captured",

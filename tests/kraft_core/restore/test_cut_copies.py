@@ -70,9 +70,9 @@ def test_the_sentence_says_what_to_compare(tmp_path: Path) -> None:
         _inside_a_batch(captures, node)
     (loss,) = planned(captures, all_stated(captures)).losses
     assert (
-        "ends inside a batch (00000000000000000408.log): the node was killed during a write, or"
-        in loss.sentence
-    )
+        "ends inside a batch: the node was killed during a write, or the copy was cut off: compare the size "
+        "of the last segment's file"
+    ) in loss.sentence
 
 
 @pytest.mark.parametrize("way", WAYS)
