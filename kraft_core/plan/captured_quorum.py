@@ -207,14 +207,28 @@ def quorum_of(
         state.metadata_version,
         known.lineage.contested_epochs[::-1],
         members_of(log, newest, voters.voters if voters else None),
-        _superseded_by(known, voters),
+        _superseded_by(known, captured, voters),
     )
 
 
-def _superseded_by(known: Conclusions, voters: SetInForce | None) -> str | None:
+def _superseded_by(known: Conclusions, captured: Capture | None, voters: SetInForce | None) -> str | None:
+    """captured: the leader's capture. voters: in force at the end of the longest log."""
     words = next((one.words for one in known.facts.elsewhere), None)
     differ = static_voters_differ(known) if voters is not None and voters.source == "static" else None
-    return words or (None if differ is None else f"node {differ}")
+    return words or (_changed_since(captured, voters) if differ is None else f"node {differ}")
+
+
+def _changed_since(captured: Capture | None, voters: SetInForce | None) -> str | None:
+    """That other logs hold a voter set that the leader appended after its log was copied.
+
+    Whatever it appended next, no capture shows: it changes the voters again as soon as the change commits.
+    """
+    if captured is None or not captured.epoch_ranges or voters is None or voters.source != "record":
+        return None
+    last = captured.epoch_ranges[-1]
+    if (last.leader_epoch, last.end_offset) > (voters.leader_epoch, voters.offset):
+        return None
+    return f"leader {captured.node_id} was captured before its log had {voters.words}: capture it again"
 
 
 def _errors(found: Iterable[OpenError], newest: Iterable[Capture]) -> dict[str, str]:

@@ -379,6 +379,27 @@ def test_what_is_known_beyond_the_captures_takes_safe_away() -> None:
         assert words in judged.missing
 
 
+def test_a_leader_that_was_captured_before_it_changed_the_voters_may_have_changed_them_again() -> None:
+    """Leader 1 adds 3 with the record at 45. Of its log the end is taken away; the others hold all."""
+    for end in range(60, 9, -5):
+        story = Story().leader(1, 0, 1, "1 2", sets="1 2").data(1, 3).voters(1, 45, "1 2 3")
+        story.capture("1", 1000, f"1:0-{end}", 1, leader_epoch_checkpoint=((1, 0),))
+        for name in ("2", "3"):
+            story.capture(name, 1500, "1:0-60", 1, leader_epoch_checkpoint=((1, 0),))
+        quorum = quorum_of(conclude(story.facts()), Registered(()))
+        assert quorum is not None
+        for action in (Lose((2,)), Remove(2)):
+            judged = judge(quorum, action)
+            if end > 45:
+                assert judged.verdict.name == "safe", (end, judged.verdict.reason)
+                continue
+            assert judged.verdict.name == "not_known", (end, judged.verdict.reason)
+            (missing, *_) = judged.missing
+            assert missing == (
+                "leader 1 was captured before its log had {1,2,3} (VotersRecord 45/e1): capture it again"
+            )
+
+
 def test_directories_of_one_node_captured_at_one_time_one_of_them_unknown() -> None:
     facts, found = facts_of(HEALTHY)
     (node,) = (capture for capture in facts.captures if capture.node_id == 2)
