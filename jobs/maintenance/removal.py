@@ -109,11 +109,18 @@ def _forget_in_runs(writer: TableWriter, cluster: str) -> None:
 
 
 def remove_expired(lake: Lake, clusters: list[str]) -> None:
-    """Delete what only expired captures of the clusters held, and the captures themselves last."""
+    """Delete what only expired captures of the clusters held, and the captures themselves last.
+
+    Where none of these is left, but for copies of brokers' directories, all else is gone: Spark is not asked.
+    """
+    rows = rows_with(lake.path, EXPIRED_CAPTURES, ["capture_id"], cluster_id=clusters)
+    expired = {row["capture_id"] for row in rows}
     if lake.exists(BROKER_DIRECTORIES):
-        expired = rows_with(lake.path, EXPIRED_CAPTURES, ["capture_id"], cluster_id=clusters)
-        ids = {row["capture_id"] for row in expired}
-        lake.writer.remove_where(BROKER_DIRECTORIES, among({"cluster_id": clusters, "capture_id": ids}))
+        lake.writer.remove_where(BROKER_DIRECTORIES, among({"cluster_id": clusters, "capture_id": expired}))
+    held = rows_with(lake.path, CAPTURES, ["cluster_id"], cluster_id=clusters, capture_id=expired)
+    clusters = sorted({row["cluster_id"] for row in held})
+    if not clusters:
+        return
     ours = in_clusters(clusters)
     capture = ["cluster_id", "capture_id"]
     gone = lake.read(EXPIRED_CAPTURES).where(ours).select(*capture).distinct()
