@@ -29,7 +29,6 @@ from transforms.lake.arrow_rows import python_rows
 from transforms.lake.delta_rs import by_cluster, exists, opened, rows_with
 from transforms.lake.isolation import described
 from transforms.lake.lake import Lake
-from transforms.lake.spark_rows import to_rows
 from transforms.lake.tables import BATCHES, CAPTURES, SNAPSHOT_CHECKS, SNAPSHOTS
 from transforms.quality.snapshot_checks import EQUAL, KEY, UNREAD_LOG, checked_snapshots
 
@@ -167,7 +166,7 @@ def compare(
             "compare checkpoints", count(len(todo), "replay"), lambda: (replayed.total, whole), "records"
         )
         with stage:
-            rows = to_rows(checked_snapshots(lake.spark, lake.path, todo, replayed.add))
+            rows = checked_snapshots(lake.spark, lake.path, todo, replayed.add)
     for row in rows:
         cluster, replay = todo[row["replay"]]
         if row["failure"] is not None:

@@ -25,7 +25,6 @@ from tests.bench.inputs import T0_MS, mixed_log, write_directory
 from tests.bench.lakes import new_lake, reported
 from transforms.lake.delta_rs import arrow_with, cluster_ids, count_rows, rows_with
 from transforms.lake.lake import Lake, existing_lake
-from transforms.lake.spark_rows import to_rows
 from transforms.lake.tables import CAPTURES, PARTITIONS
 from transforms.quality.snapshot_checks import checked_snapshots
 
@@ -69,7 +68,7 @@ def compared(lake: Lake, what: str) -> Iterator[Row]:
     wanted = wanted_comparisons(lake, cluster_ids(lake.path), [], {})
     todo = [(cluster, replay) for cluster, some in wanted.items() for replay in replays(some, [])]
     if todo:
-        took = seconds(lambda: to_rows(checked_snapshots(lake.spark, lake.path, todo)))
+        took = seconds(lambda: checked_snapshots(lake.spark, lake.path, todo))
         detail = f"{sum(len(replay.comparisons) for _, replay in todo)} checkpoints"
         yield Row(f"checkpoints beside the replay, {what}", took, "s", at_most=60, detail=detail)
 

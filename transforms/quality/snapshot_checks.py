@@ -1,4 +1,4 @@
-"""Compare checkpoints with the replay of the log below them (rule 22), replay by replay, in Spark's tasks.
+"""Compare checkpoints with the replay of the log below them (rule 22): few by the driver, many by tasks.
 
 A task holds two states at a time, that of the replay and that of the checkpoint it has reached, and a piece
 of the log, bounded or as large as they are: memory grows with a cluster's metadata, and with its log by ten
@@ -31,7 +31,7 @@ from transforms.histories.replay_records import (
     opened,
 )
 from transforms.lake.isolation import described, raise_if_of_store
-from transforms.lake.spark_rows import spark_types
+from transforms.lake.spark_rows import spark_types, to_rows
 from transforms.lake.spark_tasks import in_groups, in_tasks
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS
@@ -46,6 +46,8 @@ UNREAD_LOG, UNREAD_CHECKPOINT = "unread_log", "unread_checkpoint"
 KEY = ("end_offset", "leader_epoch", "content_digest")
 KEY_FIELDS = [("end_offset", pa.int64()), ("leader_epoch", pa.int32()), ("content_digest", pa.string())]
 DEVIATION = tuple(name for name in SnapshotDeviation.__slots__ if name not in KEY)
+# A second's work, which the driver does: a query costs Spark as much before it reads a record.
+IN_DRIVER = 20_000
 # What a comparison reads: columns and condition by table.
 READ = {
     RECORDS: (log_columns(TYPES), MEANT),
@@ -80,30 +82,40 @@ def checked_snapshots(
     lake: Location,
     todo: Sequence[tuple[str, SnapshotReplay]],
     count: Count = lambda _: None,
-) -> DataFrame:
+) -> list[Row]:
     """One row of CHECKED for each comparison of the replays, each with its cluster; `replay`: place in todo.
 
-    A replay that fails is one row with the failure. count: called in the tasks with how many more offsets of
-    logs were replayed.
+    A replay that fails is one row with the failure. count: called, perhaps in tasks, with how many more
+    offsets of logs were replayed.
     """
-    schema = spark_types(CHECKED)
     clusters = sorted({cluster for cluster, _ in todo})
     sizes = counted(opened(lake, *READ), {table: where for table, (_, where) in READ.items()}, clusters)
-    work = [Numbered(number, *each) for number, each in enumerate(todo)]
+    work = [
+        Numbered(number, cluster, sizes[cluster], replay) for number, (cluster, replay) in enumerate(todo)
+    ]
+    if sum(each.size for each in work) <= IN_DRIVER:
+        return pa.Table.from_pylist(list(checked_group(lake, work, count)), schema=CHECKED).to_pylist()
+    return to_rows(_checked_in_tasks(spark, lake, work, count))
+
+
+class Numbered(NamedTuple):
+    """A replay of a cluster, of which the lake holds `size` records, and its place among those asked for."""
+
+    number: int
+    cluster_id: str
+    size: int
+    replay: SnapshotReplay
+
+
+def _checked_in_tasks(
+    spark: SparkSession, lake: Location, work: Sequence[Numbered], count: Count
+) -> DataFrame:
+    schema = spark_types(CHECKED)
 
     def check(group: Sequence[Numbered]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(list(checked_group(lake, group, count)), schema=schema)
 
-    groups = in_groups(work, lambda each: sizes[each.cluster_id], TOGETHER)
-    return in_tasks(spark, groups, check, CHECKED)
-
-
-class Numbered(NamedTuple):
-    """A replay of a cluster and its place among those asked for."""
-
-    number: int
-    cluster_id: str
-    replay: SnapshotReplay
+    return in_tasks(spark, in_groups(work, lambda each: each.size, TOGETHER), check, CHECKED)
 
 
 def checked_group(lake: Location, group: Sequence[Numbered], count: Count) -> Iterator[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -19,7 +20,6 @@ from jobs.runtime.task_counts import task_count
 from kraft_core.findings.snapshot_replays import Comparison, replays
 from transforms.lake.delta_rs import arrow_with, rows_with
 from transforms.lake.lake import existing_lake
-from transforms.lake.spark_rows import to_rows
 from transforms.lake.tables import (
     BATCHES,
     CAPTURES,
@@ -28,6 +28,7 @@ from transforms.lake.tables import (
     SNAPSHOT_RECORDS,
     SNAPSHOTS,
 )
+from transforms.quality import snapshot_checks
 from transforms.quality.snapshot_checks import (
     DEVIATES,
     EQUAL,
@@ -174,16 +175,26 @@ def test_a_checkpoint_that_cannot_be_read_is_not_judged(
     assert unread == [torn]
 
 
-def test_tasks_say_how_much_of_the_logs_is_replayed(lake: Any, wanted: list[Comparison]) -> None:
+def test_driver_and_tasks_find_the_same_and_say_how_much_of_the_logs_is_replayed(
+    lake: Any, wanted: list[Comparison], monkeypatch: pytest.MonkeyPatch
+) -> None:
     todo = [(CLUSTER, replay) for some in (wanted, wanted[:3]) for replay in replays(some, [])]
-    with task_count() as replayed:
-        assert replayed.total == 0
-        assert len(to_rows(checked_snapshots(lake.spark, lake.path, todo, replayed.add))) == len(wanted) + 3
-        assert replayed.total == sum(p.end_offset - p.first_offset for _, r in todo for p in r.log) > 0
+    found: list[list[Row]] = []
+    for most in (snapshot_checks.IN_DRIVER, 0):
+        monkeypatch.setattr(snapshot_checks, "IN_DRIVER", most)
+        with task_count() as replayed:
+            assert replayed.total == 0
+            rows = checked_snapshots(lake.spark, lake.path, todo, replayed.add)
+            assert replayed.total == sum(p.end_offset - p.first_offset for _, r in todo for p in r.log) > 0
+            in_driver = str(os.getpid()) in {file.name for file in replayed.folder.iterdir()}
+            assert in_driver == (most > 0)
+        found.append(sorted(rows, key=lambda row: (row["replay"], key_of(row))))
+    assert found[0] == found[1]
+    assert len(found[0]) == len(wanted) + 3
 
 
 def test_broken_checkpoints_are_found_by_the_executors_and_a_broken_replay_harms_no_other(
-    lake: Any, wanted: list[Comparison], tmp_path: Path
+    lake: Any, wanted: list[Comparison], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One checkpoint lost a topic; the records of the second replay hold what no codec wrote.
 
@@ -209,7 +220,8 @@ def test_broken_checkpoints_are_found_by_the_executors_and_a_broken_replay_harms
         lake, tmp_path, log=lambda rows: pa.concat_tables([rows, strange(rows)]), checkpoints=lose
     )
     todo = [(CLUSTER, replay), ("strange", replay), (CLUSTER, third)]
-    found = to_rows(checked_snapshots(lake.spark, path, todo))
+    monkeypatch.setattr(snapshot_checks, "IN_DRIVER", 0)
+    found = checked_snapshots(lake.spark, path, todo)
     by_replay = {
         n: list(rows) for n, rows in groupby(sorted(found, key=itemgetter("replay")), itemgetter("replay"))
     }
