@@ -46,7 +46,6 @@ gc.set_threshold(50_000, 20, 10)
 SPARK_MODULES = (
     "jobs/",
     *(f"transforms/{wing}/" for wing in ("evidence", "histories", "lake", "quality")),
-    "test_data_dictionary.py",
 )
 SPARK_PROCESSES = 2
 IS_PARALLEL = "PYTEST_XDIST_WORKER" in os.environ

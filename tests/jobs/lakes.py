@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import write_deltalake
+
 from dashboards.catalog import AskedLake
 from jobs.cli import main
-from transforms.lake.delta_rs import rows_with
+from transforms.lake.delta_rs import arrow_with, rows_with
 from transforms.lake.lake import Lake, existing_lake
-from transforms.lake.tables import CAPTURES, TABLES
+from transforms.lake.tables import CAPTURES, RECORDS, TABLES
 
 # Columns that say when a row was written, and by which run; and ids that hang on the cluster's.
 NOT_COMPARED = {"run_id", "loaded_at", "finding_id", "observation_id"}
+# Views of the golden lake that tests/jobs/test_report.py asks Spark for: planning them takes seconds.
+ASKED_WHOLE = ("admin_events", "under_min_isr")
 # Tables that are no function of the captures.
 OF_THE_LAKE = {"runs"}
 
@@ -67,6 +74,17 @@ def renamed(text: str, names: dict[str, str]) -> str:
     for name, other in names.items():
         text = text.replace(name, other)
     return text
+
+
+def move_beyond_the_calendar(lake: Path, cluster: str, **wanted: Iterable[Any]) -> None:
+    """Give records of a cluster, those with the wanted values, a time of the year 12026, beyond Python's."""
+    rows = arrow_with(lake, RECORDS, RECORDS.names, cluster_id=[cluster])
+    beyond = pa.scalar(317_330_000_000_000_000, rows.schema.field("appended_at").type)
+    chosen = [pc.is_in(rows[name], pa.array(values)) for name, values in wanted.items()]
+    times = pc.if_else(reduce(pc.and_, chosen), beyond, rows["appended_at"])
+    changed = rows.set_column(rows.column_names.index("appended_at"), "appended_at", times)
+    # Statistics of the lake's own writer are values of Python.
+    write_deltalake(lake / RECORDS.name, changed, mode="overwrite", predicate=f"cluster_id = '{cluster}'")
 
 
 def versions(lake: Lake) -> dict[str, int]:

@@ -8,22 +8,15 @@ from collections import Counter
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
-from random import Random
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from dashboards import embedded_sql
-from dashboards.catalog import define
-from dashboards.definitions import needed
-from dashboards.published import current_kept
 from dashboards.report.history_queries import admin_events
-from dashboards.report.plain_rows import plain
 from jobs.cli import main
-from tests.dashboards.histories import random_histories
-from tests.dashboards.small_lakes import write_for
-from transforms.lake.lake import existing_lake
+from tests.jobs.lakes import ASKED_WHOLE
+from tests.jobs.test_both_engines import same
 from transforms.lake.spark_rows import to_rows
 
 NOW = "2026-11-21T12:00:00Z"
@@ -165,52 +158,19 @@ def test_a_cluster_equals_sql(lake: Any, ask: Any, tmp_path: Path) -> None:
     assert next(row[2] for row in told if row[1] == "at most") == number(bounds["latest_upper_bound"])
 
 
-def same(embedded: pa.Table | None, spark: list[dict[str, Any]]) -> bool:
-    """Whether both engines gave the same rows of the same columns; times in ms."""
-    assert embedded
-    return texts(embedded.to_pylist()) == texts(spark)
-
-
-def texts(rows: list[dict[str, Any]]) -> list[str]:
-    return sorted(repr(plain(row)) for row in rows)
-
-
-@pytest.mark.parametrize("view", ["admin_events", "under_min_isr"])
+@pytest.mark.parametrize("view", ASKED_WHOLE)
 def test_the_page_asks_the_views_of_sql(lake: Any, ask: Any, view: str) -> None:
     found = embedded_sql.query(lake.path, view, f"SELECT * FROM {view}")
     assert same(found, ask(f"SELECT * FROM {view}"))
 
 
-def test_both_engines_agree_on_random_histories(spark: Any, tmp_path: Path) -> None:
-    random = Random(20)
-    tables: dict[str, list[dict[str, Any]]] = {}
-    for n in range(150):
-        for name, rows in random_histories(random, f"c{n}").items():
-            tables.setdefault(name, []).extend(rows)
-    write_for(tmp_path, "admin_events", tables)
-    (tmp_path / "lake.json").write_text('{"format_version": 1}')
-    views = ("admin_events", "under_min_isr", "reassignments")
-    with current_kept(spark):
-        spark.sql("CREATE DATABASE random_histories")
-        spark.sql("USE random_histories")
-        define(
-            existing_lake(spark, tmp_path), needed("SELECT * FROM admin_events, under_min_isr, reassignments")
-        )
-        wanted = {view: to_rows(spark.table(view)) for view in views}
-        spark.sql("DROP DATABASE random_histories CASCADE")
-    for view, rows in wanted.items():
-        assert same(embedded_sql.query(tmp_path, view, f"SELECT * FROM {view}"), rows), view
-    operations = {row["operation"] for row in wanted["admin_events"]}
-    assert {"add partitions", "elect leader", "elect unclean leader", "reassign partition"} <= operations
-    assert {"cancel reassignment", "fence broker", "register broker", "controlled shutdown"} <= operations
-    states = {"requested", "immediate", "completed", "cancelled", "superseded"}
-    assert states <= {row["state"] for row in wanted["reassignments"]}
-
-
-def test_every_event_is_in_the_page(lake: Any, ask: Any, made: Path) -> None:
-    """The page has the newest, and those that repeat each other as one."""
+def test_every_event_is_in_the_page(lake: Any, made: Path) -> None:
+    """The page has the newest, and those that repeat each other as one. Spark has the same, as above."""
     rows = admin_events(lake.path)
-    in_sql = ask("SELECT cluster_id, operation, `offset` FROM admin_events")
+    asked = "SELECT cluster_id, operation, `offset` FROM admin_events"
+    found = embedded_sql.query(lake.path, "admin_events", asked)
+    assert found
+    in_sql = found.to_pylist()
     for cluster in {row["cluster_id"] for row in rows}:
         ours = [row for row in rows if row["cluster_id"] == cluster]
         events = [event for event in in_sql if event["cluster_id"] == cluster]

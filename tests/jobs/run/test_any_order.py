@@ -16,7 +16,6 @@ import pytest
 from tests.jobs.lakes import content, opened, run
 from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import rows_with
-from transforms.lake.spark_rows import to_rows
 from transforms.lake.tables import CAPTURES, QUARANTINE, RECORDS
 
 CLUSTER = "iWP35uOsShu1pFlBJh_E7w"
@@ -141,4 +140,4 @@ def test_any_order_and_split_gives_the_same_tables(lake: Any, second_run: Any, s
 
 
 def test_a_whole_copy_ends_the_quarantine(second_run: Any) -> None:
-    assert "crc-flip-middle" not in {r["cluster_id"] for r in to_rows(second_run.read(QUARANTINE))}
+    assert "crc-flip-middle" not in {r["cluster_id"] for r in rows_with(second_run.path, QUARANTINE)}

@@ -20,7 +20,7 @@ from jobs.runtime.progress import Progress
 from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.messages.control import LEADER_CHANGE
 from tests.jobs.captured_logs import captured, metadata
-from tests.jobs.lakes import content, opened, report, run
+from tests.jobs.lakes import content, move_beyond_the_calendar, opened, report, run
 from tests.kraft_core.batches import control_batch, no_op_batch
 from transforms.ingest import failing_files
 from transforms.lake.commits import TableWriter
@@ -42,14 +42,28 @@ FAILING = "failing"
 FILE = f"{LOG_DIR_NAME}/{0:020d}.log"
 
 
-@pytest.fixture
-def captures(golden: Path, tmp_path: Path) -> Path:
-    """Two clusters of the same bytes."""
-    shutil.copytree(golden / MINI, tmp_path / "captures" / "sound")
-    copy = Path(shutil.copytree(golden / MINI, tmp_path / "captures" / FAILING))
+@pytest.fixture(scope="module")
+def first_run(spark: Any, golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with captures of two clusters of the same bytes, and with a lake that holds them."""
+    folder = tmp_path_factory.mktemp("failed")
+    assert spark.sparkContext is not None
+    shutil.copytree(golden / MINI, folder / "captures" / "sound")
+    copy = Path(shutil.copytree(golden / MINI, folder / "captures" / FAILING))
     with (copy / "meta.properties").open("a") as meta:
         meta.write(f"\ncluster.id={FAILING}\n")
-    return tmp_path / "captures"
+    assert run(folder / "lake", folder / "captures") == ExitCode.FINE
+    return folder
+
+
+@pytest.fixture
+def captures(first_run: Path) -> Path:
+    return first_run / "captures"
+
+
+@pytest.fixture
+def lake(first_run: Path, tmp_path: Path) -> Path:
+    """A copy to damage."""
+    return Path(shutil.copytree(first_run / "lake", tmp_path / "lake"))
 
 
 def clusters_of(lake: Path) -> set[str]:
@@ -64,20 +78,15 @@ def failures(lake: Path) -> dict[str, str]:
 def test_histories_that_cannot_be_made(
     spark: Any,
     captures: Path,
-    tmp_path: Path,
+    lake: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The lake has a time of a topic that no calendar knows; both clusters are replayed anew."""
-    lake = tmp_path / "lake"
-    assert run(lake, captures) == ExitCode.FINE
     (sound,) = clusters_of(lake) - {FAILING}
     before = {cluster: content(opened(spark, lake), cluster) for cluster in (sound, FAILING)}
     version = DeltaTable(lake / RECORDS.name).version()
-    spark.sql(
-        f"UPDATE delta.`{lake}/records` SET appended_at = TIMESTAMP'+12026-01-01 00:00:00' "
-        f"WHERE cluster_id = '{FAILING}' AND type = 'TOPIC_RECORD'"
-    )
+    move_beyond_the_calendar(lake, FAILING, type=["TOPIC_RECORD"])
     DeltaTable(lake / REPLAYS.name).delete()
     capsys.readouterr()
     assert run(lake, captures) == ExitCode.FOUND
@@ -111,11 +120,10 @@ def test_histories_that_cannot_be_made(
 
 @pytest.mark.parametrize("flags", [(), pytest.param(("--validate",), marks=pytest.mark.long)])
 def test_a_page_that_cannot_show_a_cluster(
-    spark: Any, captures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...]
+    captures: Path, lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...]
 ) -> None:
     """The run says so, and fails for it; the page has the other cluster."""
-    lake, page = tmp_path / "lake", tmp_path / "page.html"
-    assert spark.sparkContext is not None
+    page = tmp_path / "page.html"
     assert run(lake, captures, flags=("--report", str(page))) == ExitCode.FINE
     held = DeltaTable(lake / VOTER_CHANGES.name).to_pyarrow_table()
     kinds = pc.if_else(pc.equal(held["cluster_id"], FAILING), "eaten", held["kind"])

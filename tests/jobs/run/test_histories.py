@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
+from dashboards import embedded_sql
 from jobs.time_travel.replica_source import open_replica
 from kraft_core.image.history import History, rows
 from kraft_core.image.image import Image
 from kraft_core.image.tables import KINDS
+from tests.jobs.lakes import ASKED_WHOLE
 from transforms.histories.missing import INCOMPLETE
 from transforms.histories.replay_plan import replays
 from transforms.histories.replay_tasks import RefusedInTasks, others_by_tasks, partitions_by_tasks
@@ -126,6 +128,14 @@ def sql(ask: Callable[[str], Any]) -> Callable[[str], list[tuple[Any, ...]]]:
     ]
 
 
+def by_the_pages_engine(lake: Any, view: str, query: str) -> list[tuple[Any, ...]]:
+    """As `sql`, without Spark: tests/jobs/test_report.py shows that both give all rows of the view alike."""
+    assert view in ASKED_WHOLE
+    found = embedded_sql.query(lake.path, view, query.replace("OURS", f"cluster_id = '{DYNAMIC}'"))
+    assert found
+    return [tuple(row.values()) for row in found.to_pylist()]
+
+
 # tests/golden/dynamic-membership/timeline.md: the operations in their order, but for spam and elections.
 EVENTS = [
     ("register broker", "11", None, "epoch 105"),
@@ -189,11 +199,13 @@ EVENTS = [
 ]
 
 
-def test_the_timeline_by_sql(sql: Any) -> None:
-    found = sql(
-        "SELECT operation, subject, before, after FROM admin_events WHERE OURS AND `offset` > 100 "
+def test_the_timeline_by_sql(lake: Any) -> None:
+    found = by_the_pages_engine(
+        lake,
+        "admin_events",
+        "SELECT operation, subject, `before`, `after` FROM admin_events WHERE OURS AND `offset` > 100 "
         "AND operation NOT LIKE 'elect %' AND operation NOT LIKE '%fence broker' "
-        "AND subject NOT LIKE '% retention.ms' ORDER BY `offset`"
+        "AND subject NOT LIKE '% retention.ms' ORDER BY `offset`",
     )
     assert found == EVENTS
 
@@ -311,11 +323,13 @@ def test_directories_were_formatted_as_the_scenario_says(sql: Any, cluster: str,
     assert found == formatted
 
 
-def test_under_min_isr_while_broker_12_was_away(sql: Any) -> None:
-    (found,) = sql(
+def test_under_min_isr_while_broker_12_was_away(lake: Any) -> None:
+    (found,) = by_the_pages_engine(
+        lake,
+        "under_min_isr",
         "SELECT COUNT(*), MIN(from_offset) > 1100, MAX(to_offset) < 1900, MIN(min_isr), MIN(least_isr), "
         "MIN(under_ms) > 10000, MAX(under_ms) < 20000 FROM under_min_isr "
-        "WHERE OURS AND topic_name = 't-rf2' AND min_isr = 2 AND to_at < '2026-11-21 09:43:00'"
+        "WHERE OURS AND topic_name = 't-rf2' AND min_isr = 2 AND to_at < '2026-11-21 09:43:00'",
     )
     assert found == (8, True, True, 2, 1, True, True)
 

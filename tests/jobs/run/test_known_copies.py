@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -18,26 +20,38 @@ from tests.kraft_core.batches import no_op_batch
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import among, rows_with
 from transforms.lake.seen import seen_lake
-from transforms.lake.storage.memo import NAME
+from transforms.lake.storage.listing import lake_listing
+from transforms.lake.storage.memo import NAME, read_memo, write_memo
 from transforms.lake.tables import CAPTURES, CLUSTER_NAMES
 
 CLUSTERS = ("a", "b", "c")
 pytestmark = pytest.mark.usefixtures("spark")
 
 
-@pytest.fixture
-def captures(tmp_path: Path) -> Path:
-    """A capture of each cluster."""
+@pytest.fixture(scope="module")
+def first_run(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a capture of each cluster, and with a lake that holds them."""
+    assert spark is not None
+    folder = tmp_path_factory.mktemp("known")
     for cluster in CLUSTERS:
-        captured(tmp_path / "captures", cluster, log(3))
-    return tmp_path / "captures"
+        captured(folder / "captures", cluster, log(3))
+    run(folder / "lake", folder / "captures")
+    assert unknown(folder / "lake", folder / "captures") == []
+    return folder
 
 
 @pytest.fixture
-def lake(tmp_path: Path, captures: Path) -> Path:
-    """A lake that holds them."""
-    run(tmp_path / "lake", captures)
-    return tmp_path / "lake"
+def captures(tmp_path: Path, first_run: Path) -> Path:
+    """A capture of each cluster."""
+    return Path(shutil.copytree(first_run / "captures", tmp_path / "captures"))
+
+
+@pytest.fixture
+def lake(tmp_path: Path, first_run: Path) -> Path:
+    """A lake that holds them, with its memo: files that were copied are not those of which that was."""
+    lake = Path(shutil.copytree(first_run / "lake", tmp_path / "lake"))
+    write_memo(lake, read_memo(lake).moved(lake_listing(lake)))
+    return lake
 
 
 def log(batches: int) -> bytes:

@@ -46,7 +46,7 @@ def test_it_starts_no_spark_and_notes_itself(
     said = report(done.stdout)
     assert (said["captures"], said["captures_read"], said["touched_clusters"]) == (56, 0, 0)
     assert versions(lake) == before
-    noted = [r for r in to_rows(lake.read(RUNS)) if r["run_id"] == said["run_id"]]
+    noted = rows_with(lake.path, RUNS, run_id=[said["run_id"]])
     assert [(r["job"], r["exit_code"], dict(r["counts"])["captures"]) for r in noted] == [("run", 0, 56)]
 
 

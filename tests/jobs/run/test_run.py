@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from transforms.lake.delta_rs import rows_with
-from transforms.lake.spark_rows import to_rows
 from transforms.lake.tables import BATCHES, EPOCHS, RECORDS, SNAPSHOTS, TABLES, VOTER_SETS, Table
 
 
 def voter_sets(lake: Any, cluster_with: int) -> dict[int, tuple[list[int], str | None]]:
     """Offset to (ids, status) of the cluster whose log holds a set at that offset."""
-    rows = to_rows(lake.read(VOTER_SETS))
+    rows = rows_with(lake.path, VOTER_SETS)
     cluster = next(r["cluster_id"] for r in rows if r["offset"] == cluster_with)
     return {r["offset"]: (r["voter_ids"], r["commit_status"]) for r in rows if r["cluster_id"] == cluster}
 
@@ -34,14 +33,14 @@ def test_voter_history_of_dynamic_membership(lake: Any) -> None:
 
 
 def test_the_lost_change_is_truncated_by_the_epoch_that_replaced_it(lake: Any) -> None:
-    lost = [r for r in to_rows(lake.read(VOTER_SETS)) if r["offset"] == 355]
+    lost = rows_with(lake.path, VOTER_SETS, offset=[355])
     assert [(r["voter_ids"], r["commit_status"], r["truncated_by_epoch"]) for r in lost] == [
         ([1, 2, 3, 4], "truncated", 3)
     ]
 
 
 def test_leaders_of_dynamic_membership(lake: Any) -> None:
-    rows = to_rows(lake.read(EPOCHS).where("cluster_id = 'rPoTXydvQsK3Nv6AA77Cqg' AND start_offset_exact"))
+    rows = rows_with(lake.path, EPOCHS, cluster_id=["rPoTXydvQsK3Nv6AA77Cqg"], start_offset_exact=[True])
     leaders = {(r["leader_epoch"], r["start_offset"]): r["leader_id"] for r in rows}
     assert leaders == {(1, 0): 1, (3, 1005): 2, (4, 1895): 3, (6, 2013): 2, (7, 2943): 3, (9, 2944): 3}
 
@@ -62,20 +61,18 @@ def test_batches_that_replicas_share_are_decoded_once(lake: Any) -> None:
 
 
 def test_secrets_are_redacted(lake: Any) -> None:
-    scram = to_rows(
-        lake.read(RECORDS)
-        .where("type = 'USER_SCRAM_CREDENTIAL_RECORD'")
-        .select("redacted", "user_scram_credential.*")
-    )
+    column = "user_scram_credential"
+    scram = rows_with(lake.path, RECORDS, ["redacted", column], type=[column.upper() + "_RECORD"])
     assert scram
-    for row in scram:
-        assert row["redacted"]
+    for each in scram:
+        assert each["redacted"]
+        row = each[column]
         assert row["name"]
         assert (row["salt"], row["stored_key"], row["server_key"]) == (None, None, None)
 
 
 def test_checkpoints(lake: Any) -> None:
-    rows = to_rows(lake.read(SNAPSHOTS).where("end_offset = 3692"))
+    rows = rows_with(lake.path, SNAPSHOTS, end_offset=[3692])
     assert len(rows) == 3
     assert all(r["complete"] and r["kraft_version"] == 1 for r in rows)
     assert {tuple(v["voter_id"] for v in r["voters"]) for r in rows} == {(1, 2, 3)}

@@ -10,13 +10,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from dashboards import embedded_sql
 from jobs.cli import main
 from jobs.runtime.settings import read_settings
 from kraft_core.columnar import fast, reference
 
 # The tables' own columns are read from their files.
 _QUESTIONS = (
-    "SELECT * FROM admin_events",
+    "SELECT * FROM config_changes",
     "EXPLAIN EXTENDED SELECT * FROM configs WHERE value IS NOT NULL",
     "SELECT no_such_column FROM configs",
 )
@@ -97,6 +98,9 @@ def of_lake(lake: Path, folder: Path, settings: Path, scratch: Path) -> Iterator
     questions = scratch / "questions.sql"
     questions.write_text(";\n".join(_QUESTIONS))
     yield "sql", said("sql", "--lake", lake, "--format", "json", "--file", questions, *config)
+    events = embedded_sql.query(lake, "admin_events", "SELECT * FROM admin_events")
+    assert events
+    yield "admin_events", _text(events.to_pylist())
     yield from of_files(lake)
 
 

@@ -61,7 +61,7 @@ def test_no_secret_is_in_what_is_made_of_a_lake(spark: Any, markers: Markers, fo
     assert hidden == {}
     columns = {name.split("/")[0] for name in shown if name.endswith((": value", ": config"))}
     assert columns == {"records", "snapshot_records", "configs"}
-    assert shown.keys() >= {"page", "shell ['log']", "sql"}
+    assert shown.keys() >= {"page", "shell ['log']", "sql", "admin_events"}
     assert set.union(*shown.values()) >= {
         f"{kind} of {whose}"
         for kind in ("record", "compressed", "checkpoint")

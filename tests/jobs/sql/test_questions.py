@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dashboards.definitions import defined, every_definition
+from dashboards.view_columns import FUNCTIONS, VIEWS
 from jobs.cli import main
 from jobs.questions.question_session import question_session
 from jobs.runtime.outcome import one_line
@@ -240,3 +241,32 @@ def test_who_must_may_write(lake: Any, tmp_path: Path) -> None:
     sql = f"INSERT OVERWRITE DIRECTORY '{tmp_path / 'made'}' USING csv SELECT COUNT(*) FROM captures"
     assert main(["sql", sql, "--lake", str(lake.path), "--write"]) == 0
     assert [file.read_text() for file in (tmp_path / "made").glob("*.csv")] == ["55\n"]
+
+
+# --- what the data dictionary says, the catalog says ---
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_column_of_a_view_has_its_meaning(catalog_lake: Any, view: str) -> None:
+    fields = catalog_lake.spark.table(view).schema.fields
+    assert {field.name: field.metadata.get("comment") for field in fields} == VIEWS[view]
+    assert [field.name for field in fields] == list(VIEWS[view])
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_every_column_of_a_table_has_its_meaning(catalog_lake: Any, table: Any) -> None:
+    fields = catalog_lake.spark.table(table.name).schema.fields
+    assert {field.name: field.metadata.get("comment") for field in fields} == {
+        column.name: column.comment for column in table.columns
+    }
+
+
+def test_no_view_is_left_out(catalog_lake: Any) -> None:
+    shown = {row.viewName for row in catalog_lake.spark.sql("SHOW VIEWS").collect()}
+    assert shown == set(VIEWS)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_column_of_a_function_has_its_meaning(catalog_lake: Any, function: str) -> None:
+    frame = catalog_lake.spark.sql(f"SELECT * FROM {function}('none', TIMESTAMP '2026-11-21 09:15:20')")
+    assert frame.columns == list(FUNCTIONS[function])

@@ -24,6 +24,14 @@ column = "broker_id"
 max = 1000
 severity = "warning"
 """
+MISSPELLED = """
+[expectations.partitions.two_replicas_at_least]
+sql = "SELECT cluster_id, topic_name FROM partition_now WHERE size(replicas) < 2"
+[expectations.brokers.ids_are_known]
+column = "brokerid"
+max = 1000
+severity = "warning"
+"""
 TESTED = "no_topic_of_a_test"
 
 
@@ -34,11 +42,20 @@ def test_own_expectations_of_a_lake(
     path, settings, page = tmp_path / "lake", tmp_path / "kraftlake.toml", tmp_path / "page.html"
     shutil.copytree(lake.path, path)
     words = ["validate", "--lake", str(path), "--now", "2026-11-21T12:00:00Z"]
-    settings.write_text(OWN)
+    settings.write_text(OWN + MISSPELLED)
     mine = [*words, "--config", str(settings)]
     for _ in range(2):  # of all rows, and where nothing is new
         assert main(mine) == 1
-        assert f"ERROR  topics.{TESTED}  cluster " in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert f"ERROR  topics.{TESTED}  cluster " in said
+        # What cannot be evaluated says why, and keeps nothing else from being evaluated.
+        said = " ".join(said.split())
+        assert "could not be evaluated: [TABLE_OR_VIEW_NOT_FOUND] The table or view `partition_now`" in said
+        assert "`brokerid` cannot be resolved. Did you mean one of the following? [`broker_id`" in said
+        assert "no value" not in said
+    unknown = rows_with(path, EXPECTATION_RESULTS, expectation=["two_replicas_at_least"])
+    assert [(row["severity"], row["success"]) for row in unknown] == [("error", False)] * 2
+    assert not logging.getLogger("SQLQueryContextLogger").isEnabledFor(logging.ERROR)
     again = ["run", "--lake", str(path), "--captures", *map(str, golden_captures), "--fail-on"]
     assert main([*again, "new"]) == 0  # nothing is new
     assert "an expectation of severity error is not met" not in capsys.readouterr().err
@@ -61,33 +78,6 @@ def test_own_expectations_of_a_lake(
     assert "key_is_unique" in expected
     assert main(["report", "--lake", str(path), "--out", str(page)]) == 0
     assert "Topics of tests are removed" not in page.read_text()
-
-
-MISSPELLED = """
-[expectations.partitions.two_replicas_at_least]
-sql = "SELECT cluster_id, topic_name FROM partition_now WHERE size(replicas) < 2"
-[expectations.brokers.ids_are_known]
-column = "brokerid"
-max = 1000
-severity = "warning"
-"""
-
-
-@pytest.mark.usefixtures("interpreted")
-def test_what_cannot_be_evaluated_says_why(
-    lake: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, settings = tmp_path / "lake", tmp_path / "kraftlake.toml"
-    shutil.copytree(lake.path, path)
-    settings.write_text(MISSPELLED)
-    words = ["validate", "--lake", str(path), "--config", str(settings), "--now", "2026-11-21T12:00:00Z"]
-    for _ in range(2):
-        assert main(words) == 1
-        said = " ".join(capsys.readouterr().out.split())
-        assert "could not be evaluated: [TABLE_OR_VIEW_NOT_FOUND] The table or view `partition_now`" in said
-        assert "`brokerid` cannot be resolved. Did you mean one of the following? [`broker_id`" in said
-        assert "no value" not in said
-    assert not logging.getLogger("SQLQueryContextLogger").isEnabledFor(logging.ERROR)
 
 
 def expected_now(lake: Path, capsys: pytest.CaptureFixture[str]) -> set[str]:

@@ -16,7 +16,7 @@ from dashboards.report.state import fleet
 from jobs.captures.describe_files import described
 from jobs.cli import main
 from kraft_core.findings.finding import Finding
-from tests.jobs.lakes import opened, report, run
+from tests.jobs.lakes import move_beyond_the_calendar, opened, report, run
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import DERIVATIONS, FINDINGS, OBSERVATIONS, RUNS, TABLES, VOTER_SETS
 from transforms.quality.expectation_history import unvalidated
@@ -41,10 +41,7 @@ def faulty(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     path = tmp_path_factory.mktemp("faulty") / "lake"
     shutil.copytree(lake.path, path)
     copy = opened(lake.spark, path)
-    lake.spark.sql(
-        f"UPDATE delta.`{path}/records` SET appended_at = TIMESTAMP'+12026-01-01 00:00:00' "
-        f"WHERE cluster_id = '{BAD_CLOCK}' AND is_control"
-    )
+    move_beyond_the_calendar(path, BAD_CLOCK, is_control=[True])
     output = described("1795252663000-false.txt", STATUS, FALSELY_DESCRIBED)
     rows = [
         row | {"run_id": "other", "loaded_at": datetime(2026, 1, 1, tzinfo=UTC)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -16,59 +17,86 @@ PACKAGE = Path(kraft_core.__file__).parent
 GOOD = Path(__file__).parents[2] / "golden" / "corrupt" / "good" / "00000000000000000408.log"
 
 # Nothing can be made below a file.
-SCAN = """
+FOLDER = """
 import sys, tempfile
 if sys.argv[2]:
     tempfile.tempdir = sys.argv[2]
-from kraft_core.columnar import compiled, fast, kernel
+from kraft_core.columnar import compiled
 assert ".whl" in compiled.__file__
+print(compiled.cache_folder())
+"""
+SCAN = (
+    FOLDER
+    + """
+from kraft_core.columnar import fast, kernel
 assert sum(batch.num_rows for batch in fast.scan_headers(sys.argv[1])) == 74
 stats = kernel.scan_batches.stats
-print(compiled.cache_folder(), sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
+)
 
 
-@pytest.fixture
-def wheel(tmp_path) -> Path:
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
     """The package as Spark ships it: nothing can be written beside the modules."""
-    path = tmp_path / "kraftlake.whl"
+    path = tmp_path_factory.mktemp("wheel") / "kraftlake.whl"
     with zipfile.ZipFile(path, "w") as archive:
         for source in PACKAGE.rglob("*.py"):
             archive.write(source, source.relative_to(PACKAGE.parent))
     return path
 
 
-def scan(wheel: Path, temporary: Path | None = None, **environment: Path) -> tuple[str, int, int]:
-    """The folder of the machine code, and how often it was taken from there, and not, in a new process."""
+def printed(program: str, wheel: Path, temporary: Path | None, environment: dict[str, Path]) -> list[str]:
     inherited = {
         name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")
     }
     given = {name: str(path) for name, path in environment.items()}
     done = subprocess.run(
-        [sys.executable, "-c", SCAN, GOOD, temporary or ""],
+        [sys.executable, "-c", program, GOOD, temporary or ""],
         cwd=wheel.parent,
         env=inherited | {"PYTHONPATH": str(wheel)} | given,
         capture_output=True,
         text=True,
         check=True,
     )
-    folder, hits, misses = done.stdout.split()
+    return done.stdout.split()
+
+
+def folder_of(wheel: Path, temporary: Path | None = None, **environment: Path) -> str:
+    """The folder of the machine code in a new process."""
+    (folder,) = printed(FOLDER, wheel, temporary, environment)
+    return folder
+
+
+def scan(wheel: Path, temporary: Path | None = None, **environment: Path) -> tuple[str, int, int]:
+    """The folder of the machine code, and how often it was taken from there, and not, in a new process."""
+    folder, hits, misses = printed(SCAN, wheel, temporary, environment)
     return folder, int(hits), int(misses)
 
 
-def test_a_second_process_takes_what_the_first_compiled(wheel, tmp_path):
-    chosen = tmp_path / "chosen"
-    folder, hits, misses = scan(wheel, NUMBA_CACHE_DIR=chosen)
-    assert Path(folder).parent == chosen
+@pytest.fixture(scope="module")
+def chosen(wheel, tmp_path_factory) -> Path:
+    """A folder for machine code, in which a process has left its own."""
+    place = tmp_path_factory.mktemp("code") / "chosen"
+    folder, hits, misses = scan(wheel, NUMBA_CACHE_DIR=place)
+    assert Path(folder).parent == place
     assert (hits, misses) == (0, 1)
-    assert scan(wheel, NUMBA_CACHE_DIR=chosen) == (folder, 1, 0)
+    return place
 
 
-def test_damaged_machine_code_is_compiled_anew(wheel, tmp_path):
-    folder, _, _ = scan(wheel, NUMBA_CACHE_DIR=tmp_path)
-    for held in Path(folder).glob("*.nb?"):
-        held.write_bytes(b"no machine code")
-    assert scan(wheel, NUMBA_CACHE_DIR=tmp_path) == (folder, 0, 1)
+def test_a_second_process_takes_what_the_first_compiled(wheel, chosen):
+    (folder,) = chosen.iterdir()
+    assert scan(wheel, NUMBA_CACHE_DIR=chosen) == (str(folder), 1, 0)
+
+
+def test_damaged_machine_code_is_compiled_anew(wheel, chosen, tmp_path):
+    shutil.copytree(chosen, tmp_path / "chosen")
+    (folder,) = (tmp_path / "chosen").iterdir()
+    held = list(folder.glob("*.nb?"))
+    assert held
+    for file in held:
+        file.write_bytes(b"no machine code")
+    assert scan(wheel, NUMBA_CACHE_DIR=folder.parent) == (str(folder), 0, 1)
 
 
 def test_the_folder_is_looked_for(wheel, tmp_path):
@@ -76,9 +104,9 @@ def test_the_folder_is_looked_for(wheel, tmp_path):
     (tmp_path / "file").touch()
     home, temporary = tmp_path / "home", tmp_path / "temporary"
     temporary.mkdir()
-    folder, _, _ = scan(wheel, NUMBA_CACHE_DIR=nowhere, HOME=home)
+    folder = folder_of(wheel, NUMBA_CACHE_DIR=nowhere, HOME=home)
     assert Path(folder).parent == home / ".cache"
-    folder, _, _ = scan(wheel, temporary, NUMBA_CACHE_DIR=nowhere, XDG_CACHE_HOME=nowhere)
+    folder = folder_of(wheel, temporary, NUMBA_CACHE_DIR=nowhere, XDG_CACHE_HOME=nowhere)
     assert Path(folder).parent.parent == temporary
     assert Path(folder).parent.stat().st_mode & 0o777 == 0o700
 
@@ -94,7 +122,7 @@ def test_a_folder_that_others_can_write_does_not_serve(wheel, tmp_path):
     nowhere.touch()
     (tmp_path / f"kraftlake-{os.getuid()}").mkdir()
     (tmp_path / f"kraftlake-{os.getuid()}").chmod(0o777)
-    assert scan(wheel, tmp_path, NUMBA_CACHE_DIR=nowhere / "x", HOME=nowhere)[0] == "None"
+    assert folder_of(wheel, tmp_path, NUMBA_CACHE_DIR=nowhere / "x", HOME=nowhere) == "None"
 
 
 COMPILE_ALL = """

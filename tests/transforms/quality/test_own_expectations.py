@@ -95,19 +95,21 @@ def test_each_is_judged_by_cluster_over_all_rows(spark: Any) -> None:
     assert len(found) == 10
 
 
-@pytest.mark.parametrize(
-    ("sql", "reason"),
-    [
-        ("SELECT * FROM nowhere", "nowhere"),
-        ("DROP TABLE captures", "PARSE_SYNTAX_ERROR"),
-        ("SELECT cluster_id, 1 / 0 AS x FROM own_epochs", "DIVIDE_BY_ZERO"),
-    ],
-)
+# Queries that cannot be evaluated, by the reason.
+WRONG = {
+    "nowhere": "SELECT * FROM nowhere",
+    "PARSE_SYNTAX_ERROR": "DROP TABLE captures",
+    "DIVIDE_BY_ZERO": "SELECT cluster_id, 1 / 0 AS x FROM own_epochs",
+}
+
+
 @pytest.mark.usefixtures("interpreted")
-def test_what_cannot_be_evaluated_is_not_met(spark: Any, sql: str, reason: str) -> None:
+def test_what_cannot_be_evaluated_is_not_met(spark: Any) -> None:
     """And keeps no other from being evaluated."""
-    found = evaluated(spark, {"cannot": {"sql": sql}, "can": {"sql": QUERY}})
-    success, observed, (row,) = found["cannot", "*"]
-    assert (success, observed) == (False, None)
-    assert reason in row["error"]
+    cannot = {f"cannot_{n}": {"sql": sql} for n, sql in enumerate(WRONG.values())}
+    found = evaluated(spark, cannot | {"can": {"sql": QUERY}})
+    for name, reason in zip(cannot, WRONG, strict=True):
+        success, observed, (row,) = found[name, "*"]
+        assert (success, observed) == (False, None)
+        assert reason in row["error"]
     assert found["can", "two"][0] is False
