@@ -6,7 +6,7 @@ A lake's memo keeps them from one run to the next (transforms.lake.storage.memo)
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 
 from jobs.captures.planning import ReadPlan
@@ -25,15 +25,16 @@ _Versions = Mapping[Table, int | None]
 
 
 class KnownCopies:
-    """Copies that are neither to be read nor say more than the lake: by the tables KNOWING as they are.
+    """What the tables KNOWING, as they are, tell of copies: of which they have all, and of which nothing.
 
-    Once another process may have changed one of these tables, no copy is known.
+    Once another process may have changed one of these tables, nothing is known.
     """
 
     def __init__(self, digests: Iterable[bytes] = (), versions: _Versions | None = None) -> None:
         """digests: of copies (`digest_of`). versions: of the tables by which they are known."""
         self._digests = set(digests)
         self._versions = versions
+        self._absent: set[str] = set()
         # With the copies, so that no other object gets the id of one.
         self._made: dict[int, tuple[CaptureCopy, bytes]] = {}
 
@@ -53,6 +54,7 @@ class KnownCopies:
         versions = _versions(lake)
         if versions != self._versions:
             self._digests.clear()
+            self._absent.clear()
             self._versions = versions
         return {
             capture_id: some
@@ -60,20 +62,27 @@ class KnownCopies:
             if not all(self.digest(copy) in self._digests for copy in some)
         }
 
-    def add(self, lake: Location, copies: Iterable[CaptureCopy]) -> None:
-        """Copies are known by the tables, if these are as they were when `unknown` was called.
+    def absent(self) -> Set[str]:
+        """The ids of captures that the tables, as they were when `unknown` was called, do not have."""
+        return self._absent
+
+    def add(self, lake: Location, copies: Iterable[CaptureCopy], absent: Iterable[str]) -> None:
+        """Copies are known by the tables, and captures are absent from them, if these are as they were when
+        `unknown` was called.
 
         Not those of a followed log, of which the lake does not keep every capture.
         """
         if _versions(lake) == self._versions:
             found = (copy for copy in copies if copy.who.node_id != FOLLOWED_NODE_ID)
             self._digests.update(map(self.digest, found))
+            self._absent.update(absent)
 
     @contextmanager
     def kept(self, lake: Location) -> Iterator[None]:
         """The block, under the lease, only adds to what the tables hold; others may change them meanwhile."""
         before = _versions(lake)
         yield
+        self._absent.clear()
         if before == self._versions:
             own = {table: own_version(lake, table, version) for table, version in before.items()}
             if own == _versions(lake):

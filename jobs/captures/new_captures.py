@@ -19,7 +19,7 @@ from transforms.ingest.capture_rows import COMPARED, fault_rows, is_unreadable, 
 from transforms.ingest.captured_files import CaptureCopy
 from transforms.ingest.quarantine import FILE_REASONS
 from transforms.lake.arrow_rows import Row
-from transforms.lake.delta_rs import among, arrow_with, each_row, exists, rows_with
+from transforms.lake.delta_rs import each_row, rows_with
 from transforms.lake.lives import expanded
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
@@ -57,17 +57,19 @@ def new_captures(
     every = copies_by_id(plan.captures)
     copies = known.unknown(lake, every)
     copies = every if plan.selection.verify else copies
-    planned = among(_ids(lake, copies))
-    if since is not None:
-        planned &= ds.field("loaded_at") >= since
+    sought = {name: some for name, some in copies.items() if name not in known.absent()}
+    planned = _ids(lake, sought)
+    recent = ds.scalar(True) if since is None else ds.field("loaded_at") >= since
     ids = {*copies, *(each.capture_id for each in plan.broker_dirs)}
     found = rows_with(lake, EXPIRED_CAPTURES, ["capture_id"], capture_id=ids)
     expired = {row["capture_id"] for row in found}
-    read = _read_segments(lake, planned) if copies else {}
+    read = _read_segments(lake, recent, planned) if sought else {}
     unread: dict[str, list[CaptureCopy]] = dict(copies)
     wanted: set[str] = set()
-    for row in each_row(lake, CAPTURES, COMPARED, planned) if copies else ():
+    absent = set(sought) if since is None else set[str]()
+    for row in each_row(lake, CAPTURES, COMPARED, recent, **planned) if sought else ():
         capture_id = row["capture_id"]
+        absent.discard(capture_id)
         of_row = copies[capture_id]
         unread[capture_id] = [c for c in of_row if plan.selection.verify or _is_unread(c, row, read)]
         if unread[capture_id] or any(says_more(copy, row) for copy in of_row):
@@ -76,7 +78,8 @@ def new_captures(
     again = {copy.capture_id for copy in chosen} & wanted
     segments = rows_with(lake, SEGMENTS, capture_id=again) if again else []
     news = {copy.capture_id for copy in chosen} | wanted
-    known.add(lake, (copy for name, some in copies.items() if name not in news for copy in some))
+    whole = (copy for name, some in copies.items() if name not in news for copy in some)
+    known.add(lake, whole, absent)
     outputs, brokers = _new_outputs(lake, plan), _new_broker_dirs(lake, plan, expired)
     return NewCaptures(_rows_of(lake, wanted), chosen, outputs, tuple(segments), brokers)
 
@@ -100,17 +103,17 @@ def _ids(lake: Location, copies: Mapping[str, Sequence[CaptureCopy]]) -> dict[st
     return {"capture_id": copies, "cluster_id": expanded(lake, clusters)}
 
 
-def _read_segments(lake: Location, planned: ds.Expression) -> dict[tuple[str, int], Row]:
+def _read_segments(
+    lake: Location, recent: ds.Expression, planned: Mapping[str, Collection[str]]
+) -> dict[tuple[str, int], Row]:
     """The rows of segments of the planned captures, without ranges, by capture_id and base offset.
 
     Of those that lost something only what this version read: it may read more than an earlier one.
     """
-    if not exists(lake, SEGMENTS):
-        return {}
     is_whole = (ds.field("bytes_read") == ds.field("size_bytes")) & ds.field("epoch_ranges").is_valid()
     is_current = ds.field("parser_version") == PARSER_VERSION
     columns = ["capture_id", "base_offset", "size_bytes", "bytes_read"]
-    rows = arrow_with(lake, SEGMENTS, columns, where=planned & (is_whole | is_current)).to_pylist()
+    rows = rows_with(lake, SEGMENTS, columns, recent & (is_whole | is_current), **planned)
     return {(row["capture_id"], row["base_offset"]): row for row in rows}
 
 

@@ -24,8 +24,8 @@ from deltalake import CommitProperties, DeltaTable, Field, PostCommitHookPropert
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from transforms.lake.arrow_rows import Row
+from transforms.lake.clustering import CLUSTER
 from transforms.lake.commit_actions import actions_of, appending
-from transforms.lake.delta_rs import among
 from transforms.lake.file_changes import FileChange, StoredTable
 from transforms.lake.storage.conditions import check_conditional_puts
 from transforms.lake.storage.files import FoundFile
@@ -171,12 +171,11 @@ class TableWriter:
         gives_back: this is the last commit of the lease, in `runs`.
         """
         some = list(rows)
-        by_columns = {by} | ({"cluster_id"} & set(table.key))
-        where = among({name: {row[name] for row in some} for name in by_columns})
+        by_columns = {by} | ({CLUSTER} & set(table.key))
         transactions = [Transaction(GIVEN_BACK, self.lease)] if gives_back and self.lease is not None else []
 
         def change(held: DeltaTable) -> FileChange | None:
-            made = self._stored(table, held).merged(where, some, table.key)
+            made = self._stored(table, held).merged(some, table.key, by_columns)
             return None if made is None else replace(made, transactions=transactions)
 
         self._change(table, change)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -18,6 +17,8 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from transforms.lake.arrow_rows import Row, each_cluster, python_rows
+from transforms.lake.clustering import CLUSTER
+from transforms.lake.row_groups import holding
 from transforms.lake.storage.foreign_files import readable
 from transforms.lake.storage.location import Location, StoreUrl
 from transforms.lake.storage.table_folders import (
@@ -32,8 +33,6 @@ from transforms.lake.tables import CAPTURES, Table
 
 # --- reading ---
 
-# Of fewer rows all columns are decoded before it takes as long to look for the row groups.
-LARGE_ROWS, GROUPS_AT_ONCE = 64 * 1024, 4
 ROWS_AT_ONCE = 4 * 1024
 
 
@@ -64,8 +63,9 @@ def arrow_with(
 
     A column that the table lacks on disk, as one of an earlier version may, is null.
     """
-    condition = None if where is None and not wanted else _condition(where, wanted)
-    return columns_with(opened(lake, table, where=condition), columns, condition)
+    values = {name: sorted(some) for name, some in wanted.items()}
+    condition = _condition(where, values) if values or where is not None else None
+    return _columns(opened(lake, table, where=condition), columns, condition, values.get(CLUSTER))
 
 
 def by_cluster(
@@ -82,53 +82,46 @@ def by_cluster(
     return {cluster: pa.Table.from_batches(found, rows.schema) for cluster, found in parts.items()}
 
 
-def each_row(lake: Location, table: Table, columns: Sequence[str], where: ds.Expression) -> Iterator[Row]:
+def each_row(
+    lake: Location,
+    table: Table,
+    columns: Sequence[str],
+    where: ds.Expression | None = None,
+    **wanted: Iterable[Any],
+) -> Iterator[Row]:
     """The rows of rows_with one by one, some thousand in memory."""
     if not exists(lake, table):
         return
-    found = holding(opened(lake, table, where=where), where)
+    values = {name: sorted(some) for name, some in wanted.items()}
+    condition = _condition(where, values)
+    found = holding(opened(lake, table, where=condition), condition, values.get(CLUSTER))
     held = [name for name in columns if name in found.schema.names]
     missing = dict.fromkeys(set(columns).difference(held))
-    scanned = found.to_batches(columns=held, filter=where, batch_size=ROWS_AT_ONCE, batch_readahead=1)
+    scanned = found.to_batches(columns=held, filter=condition, batch_size=ROWS_AT_ONCE, batch_readahead=1)
     for batch in scanned:
         yield from (row | missing for row in batch.to_pylist())
 
 
-def columns_with(
+def columns_with(stored: ds.Dataset, columns: Sequence[str], **wanted: Iterable[Any]) -> pa.Table:
+    """The rows that arrow_with returns, of a table that `opened` returned."""
+    values = {name: sorted(some) for name, some in wanted.items()}
+    return _columns(stored, columns, among(values) if values else None, values.get(CLUSTER))
+
+
+def _columns(
     stored: ds.Dataset,
     columns: Sequence[str],
-    where: ds.Expression | None = None,
-    **wanted: Iterable[Any],
+    condition: ds.Expression | None,
+    clusters: Sequence[str] | None,
 ) -> pa.Table:
-    """The rows that arrow_with returns, of a table that `opened` returned."""
+    """clusters: as of `holding`."""
     held = set(stored.schema.names)
-    condition = _condition(where, wanted)
-    found = stored if where is None and not wanted else holding(stored, condition)
+    found = stored if condition is None else holding(stored, condition, clusters)
     rows = found.to_table([name for name in columns if name in held], filter=condition)
     for index, name in enumerate(columns):
         if name not in held:
             rows = rows.add_column(index, name, pa.nulls(len(rows)))
     return rows
-
-
-def holding(stored: ds.Dataset, condition: ds.Expression) -> ds.Dataset:
-    """Of a large table the row groups with a row that meets a condition: the others are not decoded whole.
-
-    Arrow decodes all columns of every row group that the statistics do not rule out.
-    """
-    fragments = list(stored.get_fragments(filter=condition))
-    if sum(fragment.count_rows() for fragment in fragments) < LARGE_ROWS:
-        return stored
-    groups = [
-        group for fragment in fragments for group in fragment.split_by_row_group(condition, stored.schema)
-    ]
-
-    def is_held(group: ds.Fragment) -> bool:
-        return group.scanner(schema=stored.schema, columns=[], filter=condition).count_rows() > 0
-
-    with ThreadPoolExecutor(GROUPS_AT_ONCE) as threads:
-        found = [group for group, held in zip(groups, threads.map(is_held, groups), strict=True) if held]
-    return ds.FileSystemDataset(found, stored.schema, stored.format, stored.filesystem)
 
 
 def count_rows(

@@ -13,8 +13,9 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable, Transaction
 
 from transforms.lake.arrow_rows import Row
-from transforms.lake.clustering import sorted_row_groups
-from transforms.lake.delta_rs import dataset, holding
+from transforms.lake.clustering import CLUSTER, sorted_row_groups
+from transforms.lake.delta_rs import among, dataset
+from transforms.lake.row_groups import holding
 from transforms.lake.storage.location import Location
 from transforms.lake.table_files import TableFile, row_groups
 
@@ -101,12 +102,15 @@ class StoredTable:
         added = self._written(row_groups(self._batches(new, rest, ~where)))
         return FileChange([*added, *files], removed)
 
-    def merged(self, where: ds.Expression, rows: Sequence[Row], key: Sequence[str]) -> FileChange | None:
+    def merged(self, rows: Sequence[Row], key: Sequence[str], by: Collection[str]) -> FileChange | None:
         """Insert rows, or put them in place of those with the same key. None if there are none.
 
-        where: a condition that every stored row with one of the keys meets.
+        by: the columns of the key by which rows are looked up.
         """
-        found = holding(self.rows(where), where).to_table(filter=where).to_pylist()
+        wanted = {name: {row[name] for row in rows} for name in by}
+        where, clusters = among(wanted), wanted.get(CLUSTER)
+        held = holding(self.rows(where), where, None if clusters is None else sorted(clusters))
+        found = held.to_table(filter=where).to_pylist()
         by_key = {tuple(row[name] for name in key): row for row in (*found, *rows)}
         if found:
             return self.replacing(where, by_key.values())

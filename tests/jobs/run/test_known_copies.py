@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
+from jobs.captures import new_captures as comparison
 from jobs.captures import parts
 from jobs.captures.known_copies import KnownCopies, copies_by_id
+from jobs.captures.new_captures import new_captures
 from jobs.captures.planning import Selection, plan
 from tests.jobs.captured_logs import captured
 from tests.jobs.lakes import report, run
 from tests.kraft_core.batches import no_op_batch
+from transforms.lake.arrow_rows import Row
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import among, rows_with
 from transforms.lake.seen import seen_lake
@@ -167,3 +171,50 @@ def test_a_damaged_memo_names_none(lake: Path, captures: Path, capsys: pytest.Ca
         (lake / NAME).write_text(json.dumps(held | {"copies": copies}))
         assert unknown(lake, captures) == [*CLUSTERS]
     assert read(lake, captures, capsys) == 0
+
+
+def test_what_is_new_is_looked_up_once(
+    lake: Path, captures: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under the lease, and for each part, not again; at the end among the rows that the run has written."""
+    looked_up: list[list[str]] = []
+    each_row = comparison.each_row
+
+    def noted(*args: Any, **wanted: Any) -> Iterator[Row]:
+        looked_up.append(sorted(wanted["cluster_id"]))
+        return each_row(*args, **wanted)
+
+    monkeypatch.setattr(comparison, "each_row", noted)
+    grow(captures, "b", 5)
+    assert read(lake, captures, capsys) == 1
+    assert looked_up == [["b"], ["b"]]
+    looked_up.clear()
+    grow(captures, "a", 6)
+    grow(captures, "c", 7)
+    monkeypatch.setattr(parts, "MOST_CAPTURES", 1)
+    assert read(lake, captures, capsys) == 2
+    assert looked_up == [["a", "c"], ["c"], ["a", "c"]]
+
+
+def test_what_others_have_loaded_meanwhile_is_not_new(lake: Path, captures: Path) -> None:
+    grow(captures, "b", 5)
+    planned = plan(Selection((captures,)))
+    known = KnownCopies.of(seen_lake(lake))
+    for _ in range(2):
+        assert [copy.who.cluster_id for copy in new_captures(lake, planned, known).unread] == ["b"]
+        assert [*known.absent()] == [copy.capture_id for copy in new_captures(lake, planned, known).unread]
+    run(lake, captures)
+    assert new_captures(lake, planned, known).unread == ()
+    assert not known.absent()
+
+
+def test_what_a_run_has_loaded_itself_is_not_new(lake: Path, captures: Path) -> None:
+    """Nor is anything still absent of which the run loads a part."""
+    grow(captures, "b", 5)
+    planned = plan(Selection((captures,)))
+    known = KnownCopies.of(seen_lake(lake))
+    assert len(new_captures(lake, planned, known).unread) == 1
+    with known.kept(lake):
+        run(lake, captures)
+    assert not known.absent()
+    assert new_captures(lake, planned, known).unread == ()

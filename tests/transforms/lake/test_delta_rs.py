@@ -12,7 +12,7 @@ from chispa import assert_df_equality
 from pyspark.sql.types import DataType
 
 from tests.transforms.quality.sound_cluster import a_row
-from transforms.lake import clustering, delta_rs
+from transforms.lake import clustering, row_groups
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import among, each_row, greatest, rows_with
 from transforms.lake.lake import Lake
@@ -143,20 +143,13 @@ def test_a_large_table_gives_the_rows_of_a_small_one(
     nights: Path, monkeypatch: pytest.MonkeyPatch, wanted: dict[str, list[Any]]
 ) -> None:
     by_id = sorted(rows_with(nights, EXPIRED_CAPTURES, NAMES, **wanted), key=lambda row: row["capture_id"])
-    monkeypatch.setattr(delta_rs, "LARGE_ROWS", 1)
+    monkeypatch.setattr(row_groups, "LARGE_ROWS", 1)
     for found in (
         rows_with(nights, EXPIRED_CAPTURES, NAMES, **wanted),
         list(each_row(nights, EXPIRED_CAPTURES, NAMES, among(wanted))),
+        list(each_row(nights, EXPIRED_CAPTURES, NAMES, **wanted)),
     ):
         assert sorted(found, key=lambda row: row["capture_id"]) == by_id
-
-
-def test_of_a_large_table_few_row_groups_are_decoded(nights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delta_rs, "LARGE_ROWS", 1)
-    stored = delta_rs.opened(nights, EXPIRED_CAPTURES)
-    assert stored.count_rows() == 200
-    assert len(delta_rs.holding(stored, among({"cluster_id": ["c03"]})).to_table()) <= 3 * 8
-    assert len(delta_rs.holding(stored, among({"capture_id": ["3-4"]})).to_table()) == 8
 
 
 def test_the_greatest_values_are_those_of_all_rows(nights: Path) -> None:

@@ -1,0 +1,91 @@
+"""Row groups with wanted rows, against all rows: of files with and without order and statistics."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from transforms.lake import row_groups
+from transforms.lake.delta_rs import among
+from transforms.lake.row_groups import holding
+
+GROUP_ROWS = 8
+CLUSTERS = [*(f"c{number:02}" for number in range(20)), "", "c\u00e9", "c\U0001f40d", "\uffff"]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> ds.Dataset:
+    """Rows of 24 clusters in three files of ten row groups."""
+    folder = tmp_path_factory.mktemp("table")
+    drawn = random.Random(4)
+    for place, (is_sorted, with_statistics) in enumerate([(True, True), (False, True), (True, False)]):
+        rows = [
+            {"cluster_id": drawn.choice(CLUSTERS), "row": f"{place}-{number}", "odd": number % 2}
+            for number in range(10 * GROUP_ROWS)
+        ]
+        table = pa.Table.from_pylist(rows)
+        pq.write_table(
+            table.sort_by("cluster_id") if is_sorted else table,
+            folder / f"{place}.parquet",
+            row_group_size=GROUP_ROWS,
+            write_statistics=with_statistics,
+        )
+    found = ds.dataset(folder)
+    assert sum(fragment.metadata.num_row_groups for fragment in found.get_fragments()) == 30
+    return found
+
+
+def rows(found: ds.Dataset, condition: ds.Expression) -> list[str]:
+    return sorted(found.to_table(["row"], filter=condition)["row"].to_pylist())
+
+
+def held(found: ds.Dataset) -> Iterator[pa.Table]:
+    """The rows of each row group."""
+    for fragment in found.get_fragments():
+        yield from (group.to_table() for group in fragment.split_by_row_group())
+
+
+def wanted_clusters() -> list[Sequence[str]]:
+    drawn = random.Random(5)
+    return [CLUSTERS, ["absent"], *(drawn.sample(CLUSTERS, drawn.randint(1, 6)) for _ in range(40))]
+
+
+@pytest.mark.parametrize("clusters", wanted_clusters())
+@pytest.mark.parametrize("other", [ds.scalar(True), pc.field("odd") == 1, pc.field("row") == "1-40"])
+def test_just_the_row_groups_with_wanted_rows(
+    stored: ds.Dataset, monkeypatch: pytest.MonkeyPatch, clusters: Sequence[str], other: ds.Expression
+) -> None:
+    condition = among({"cluster_id": clusters}) & other
+    every = rows(stored, condition)
+    assert holding(stored, condition, clusters) is stored
+    monkeypatch.setattr(row_groups, "LARGE_ROWS", 1)
+    meeting = sum(bool(len(group.filter(condition))) for group in held(stored))
+    for found in (holding(stored, condition, clusters), holding(stored, condition, None)):
+        assert rows(found, condition) == every
+        assert len(list(found.get_fragments())) == meeting
+
+
+def test_row_groups_of_other_clusters_are_left_out_by_their_statistics(
+    stored: ds.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the sorted file few remain to be read, of that without statistics all."""
+    monkeypatch.setattr(row_groups, "LARGE_ROWS", 1)
+    read: list[Any] = []
+    made = ds.FileSystemDataset
+
+    def noted(groups: list[Any], *others: Any) -> ds.FileSystemDataset:
+        read.append([int(Path(group.path).stem) for group in groups])
+        return made(groups, *others)
+
+    monkeypatch.setattr(row_groups.ds, "FileSystemDataset", noted)
+    holding(stored, among({"cluster_id": ["c07"]}), ["c07"])
+    assert 1 <= read[0].count(0) <= 2
+    assert read[0].count(2) == 10

@@ -1,0 +1,78 @@
+"""The row groups of a large table that hold wanted rows: the others are not decoded."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from transforms.lake.clustering import CLUSTER
+
+# Of fewer rows all columns are decoded before it takes as long to look for the row groups.
+LARGE_ROWS = 64 * 1024
+# Rows and fragments of which the columns of a condition are in memory at once.
+ROWS_AT_ONCE, FRAGMENTS_AT_ONCE = 16 * 1024, 4
+# Arrow's column of a scan: the place of a row's fragment in the dataset.
+_NUMBER = "__fragment_index"
+
+
+def holding(stored: ds.Dataset, condition: ds.Expression, clusters: Sequence[str] | None) -> ds.Dataset:
+    """Of a large table the row groups with a row that meets a condition; all of a small one.
+
+    clusters: rows of others do not meet the condition; None: they may. Arrow decodes all columns of every row
+    group that the statistics do not rule out, and compares these with a single value, not with a list.
+    """
+    fragments = list(stored.get_fragments(filter=condition))
+    if sum(fragment.count_rows() for fragment in fragments) < LARGE_ROWS:
+        return stored
+    wanted = None if clusters is None else sorted(cluster.encode() for cluster in clusters)
+    groups = [
+        fragment.subset(row_group_ids=[number])
+        for fragment in fragments
+        for number in _with_clusters(fragment.metadata, wanted)
+    ]
+    candidates = ds.FileSystemDataset(groups, stored.schema, stored.format, stored.filesystem)
+    meeting = candidates.to_batches(
+        columns=[_NUMBER],
+        filter=condition,
+        batch_size=ROWS_AT_ONCE,
+        batch_readahead=FRAGMENTS_AT_ONCE,
+        fragment_readahead=FRAGMENTS_AT_ONCE,
+    )
+    numbers: set[int] = set()
+    for batch in meeting:
+        numbers.update(pc.unique(batch[_NUMBER]).to_pylist())
+    held = [groups[number] for number in sorted(numbers)]
+    return ds.FileSystemDataset(held, stored.schema, stored.format, stored.filesystem)
+
+
+def _with_clusters(metadata: pq.FileMetaData, clusters: Sequence[bytes] | None) -> Iterator[int]:
+    """The row groups that may have rows of the clusters (rising), by their statistics; None: of any."""
+    place = _place(metadata, CLUSTER)
+    numbers = range(metadata.num_row_groups)
+    if clusters is None or place is None:
+        yield from numbers
+        return
+    for number in numbers:
+        found = metadata.row_group(number).column(place).statistics
+        if found is None or not found.has_min_max:
+            yield number
+            continue
+        first = bisect_left(clusters, found.min_raw)
+        if first < len(clusters) and clusters[first] <= found.max_raw:
+            yield number
+
+
+def _place(metadata: pq.FileMetaData, column: str) -> int | None:
+    """The place of a plain column in each row group of a file; None where it has none.
+
+    Not by the schema: it and the metadata hold each other, so that both stay until garbage is collected.
+    """
+    if not metadata.num_row_groups:
+        return None
+    group = metadata.row_group(0)
+    places = (place for place in range(group.num_columns) if group.column(place).path_in_schema == column)
+    return next(places, None)
