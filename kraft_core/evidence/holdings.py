@@ -147,20 +147,32 @@ def _add(holding: EpochHolding, epoch_range: EpochRange, capture: Capture, *, is
         holding.held_in_epoch.add(until, epoch_range.end_offset)
 
 
+def copied_by(capture: Capture) -> int | None:
+    """When a capture had been made (ms), as far as it shows; None where nothing states its time.
+
+    The stated time is when copying began: what is in the copy and was appended later was copied later.
+    """
+    if capture.captured_until is None:
+        return None
+    return max([capture.captured_until, *(held.last_appended_at for held in capture.epoch_ranges[-1:])])
+
+
 def _went_back(captures: tuple[Capture, ...]) -> Iterator[Capture]:
     """Of one replica: from the first capture on that lacks what an earlier one held, in no higher epoch.
 
     Only a higher epoch truncates, and quorum-state keeps it from then on. Where the directory id is not known
     (before Kafka 3.7), it may be a new disk of the node, which forgot as much.
     """
-    gone = False
-    highest = (-1, 0)
-    stated = (c for c in captures if c.captured_until is not None and _has_log(c))
-    for _, same_time in groupby(stated, key=lambda capture: capture.captured_at):
+    stated = [c for c in captures if c.captured_until is not None and _has_log(c)]
+    copied = sorted((copied_by(c) or 0, _held(c)) for c in stated)
+    gone, nth, highest = False, 0, (-1, 0)
+    for captured_at, same_time in groupby(stated, key=lambda capture: capture.captured_at):
         found = list(same_time)
+        while nth < len(copied) and copied[nth][0] < captured_at:
+            highest = max(highest, copied[nth][1])
+            nth += 1
         gone = gone or any(_reached(capture) < highest for capture in found)
         yield from (found if gone else ())
-        highest = max([highest, *map(_held, found)])
 
 
 def _has_log(capture: Capture) -> bool:

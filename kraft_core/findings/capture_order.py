@@ -12,11 +12,12 @@ from itertools import accumulate, pairwise
 from math import inf
 
 from kraft_core.evidence.facts import Capture
+from kraft_core.evidence.holdings import copied_by
 
 
 def is_later(after: Capture, before: Capture) -> bool:
     """Whether a capture was provably taken after another one of the same replica."""
-    until, since = before.captured_until, after.captured_from
+    until, since = copied_by(before), after.captured_from
     if until is not None and since is not None and until < since:
         return True
     if _is_stated(before) and _is_stated(after):
@@ -68,7 +69,7 @@ class _Neighbours:
     def __init__(self, captures: Sequence[Capture]) -> None:
         self._captures = captures
         # Of each place the least from there on, or the greatest up to there: what a bisection needs.
-        self._least_until = _least_from([_or_inf(c.captured_until) for c in captures])
+        self._least_until = _least_from([_or_inf(copied_by(c)) for c in captures])
         self._least_epoch = _least_from([_or_inf(c.in_epoch) for c in captures])
         self._most_reached = list(accumulate(map(_reached, captures), max))
 
@@ -95,7 +96,7 @@ def newest_readable(captures: Sequence[Capture]) -> tuple[Capture, ...]:
 
     def is_older(capture: Capture) -> bool:
         """Than any other, as is_later has it."""
-        if capture.captured_until is not None and capture.captured_until < since:
+        if _or_inf(copied_by(capture)) < since:
             return True
         most = reached_unstated if _is_stated(capture) else reached
         return capture.in_epoch is not None and capture.in_epoch < most
@@ -105,7 +106,7 @@ def newest_readable(captures: Sequence[Capture]) -> tuple[Capture, ...]:
 
 def taken_by(captures: Iterable[Capture]) -> int | None:
     """The earliest time (ms) by which one of the captures had been taken; None where none shows its time."""
-    return min((c.captured_until for c in captures if c.captured_until is not None), default=None)
+    return min((at for c in captures if (at := copied_by(c)) is not None), default=None)
 
 
 def _is_stated(capture: Capture) -> bool:

@@ -11,7 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from kraft_core.evidence.consistency import COPY_MS
 from kraft_core.evidence.facts import Capture, label, labels
+from kraft_core.evidence.holdings import copied_by
 from kraft_core.findings.capture_order import is_later, successive
 from kraft_core.findings.cluster_view import ClusterView, epoch_at
 from kraft_core.findings.finding import Breach, Severity, of_rule
@@ -160,12 +162,19 @@ def _from(view: ClusterView, after: Capture) -> list[Capture]:
 
 
 def _fallen_epoch(view: ClusterView, before: Capture, after: Capture) -> Iterator[Breach]:
-    """quorum-state is written before its epoch is acted upon, and never goes back."""
+    """quorum-state is written before its epoch is acted upon, and never goes back.
+
+    It is copied last, and nothing says when: of two copies that were made one soon after the other, the first
+    one's may be newer.
+    """
     was, now = before.in_epoch, after.in_epoch
     if was is None or now is None or now >= was:
         return
+    in_log = any(held.leader_epoch > now for held in before.epoch_ranges[-1:])
+    copied, since = copied_by(before), after.captured_from
+    is_apart = copied is None or since is None or copied + COPY_MS < since
     yield _went_back(
-        "error" if before.replica.directory_id is not None else "warning",
+        "error" if before.replica.directory_id is not None and (in_log or is_apart) else "warning",
         (before.node_id, before.directory_id, "quorum-state", was),
         f"{label(before.replica)} went back from epoch {was} to epoch {now}, as after "
         f"{_causes(before.replica)}.",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kraft_core.evidence.facts import Capture
+from kraft_core.evidence.holdings import copied_by
 from kraft_core.evidence.states import record_set
 from kraft_core.findings.capture_order import taken_by
 from kraft_core.findings.cluster_view import ClusterView, replicas_of
@@ -27,7 +28,7 @@ def one_change_uncommitted(view: ClusterView, capture: Capture) -> Iterator[Brea
     captured = view.logs.of(capture)
     if not captured.in_sections(_with_nothing_committed):
         return
-    bound = view.upper_bound_at(capture.captured_until)
+    bound = view.upper_bound_at(copied_by(capture))
     for log in captured.sections:
         high_watermark = log.end_offset if bound is None else bound
         for found in invariants.one_change_uncommitted(log, high_watermark):

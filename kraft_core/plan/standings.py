@@ -13,6 +13,7 @@ from enum import Enum
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import CLOCK_SKEW_MS, Capture, TimeSource
+from kraft_core.evidence.holdings import copied_by
 from kraft_core.findings.capture_order import is_later
 from kraft_core.format.capture import STATED_SOURCES
 from kraft_core.protocol.replica import ReplicaConfig
@@ -204,7 +205,7 @@ def _end_gap(capture: Capture) -> str:
 
 def _is_older(one: Capture, other: Capture) -> bool:
     """Whether it is proven that one directory was copied before another; epochs do not order them."""
-    until, since = one.captured_until, other.captured_from
+    until, since = copied_by(one), other.captured_from
     return until is not None and since is not None and until < since
 
 

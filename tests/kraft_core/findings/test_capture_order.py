@@ -30,7 +30,7 @@ def captures(draw: st.DrawFn) -> list[Capture]:
                 0,
                 0,
                 10,
-                () if epoch is None else (EpochRange(epoch, 0, 10, "", None, None),),
+                () if epoch is None else (EpochRange(epoch, 0, 10, "", 0, draw(st.integers(0, 6))),),
                 quorum_state_epoch=draw(EPOCHS),
                 consistent=draw(st.booleans()),
                 readable=draw(st.integers(0, 4)) > 0,

@@ -11,6 +11,7 @@ from math import inf
 import pytest
 
 from kraft_core.evidence.conclusions import conclude
+from kraft_core.evidence.consistency import COPY_MS
 from kraft_core.evidence.derive import derive
 from kraft_core.evidence.facts import label
 from kraft_core.evidence.log_ends import LogEnds
@@ -217,15 +218,41 @@ def test_what_was_lost_stays_a_ground() -> None:
 
 def test_an_epoch_that_fell_is_an_error() -> None:
     """Nothing of the log is lost, but a vote is forgotten."""
-    story = Story().leader(1, 0, 3, "1 2 3", sets="1 2 3").capture("1", 2000, "1:0-30", 1)
-    story.capture("2", 1000, "1:0-30", 3).capture("2", 2000, "1:0-30", 2)
+    later = 1000 + COPY_MS + 1
+    story = Story().leader(1, 0, 3, "1 2 3", sets="1 2 3").capture("1", later, "1:0-30", 1)
+    story.capture("2", 1000, "1:0-30", 3).capture("2", later, "1:0-30", 2)
     (finding,) = found(story, 44)
+    assert finding.severity == "error"
     assert "went back from epoch 3 to epoch 2" in finding.sentence
     assert not advised(story).is_safe
     story.captures[-1] = replace(story.captures[-1], consistent=False)
     assert not found(story, 44)
     observer = Story().leader(1, 0, 1, "1", sets="1").capture("2", 1000, "1:0-30", 3)
-    assert 44 in errors(observer.capture("2", 2000, "1:0-30", 2))
+    assert 44 in errors(observer.capture("2", later, "1:0-30", 2))
+
+
+@pytest.mark.parametrize("at", [1001, 2000, 1000 + COPY_MS])
+def test_an_epoch_that_a_quorum_state_alone_shows_may_be_newer_than_the_next_copy(at: int) -> None:
+    """It is copied last, at an unknown time: a warning, and no recovery is safe. A log shows when it was."""
+    story = Story().leader(1, 0, 3, "1 2 3", sets="1 2 3").leader(3, 20, 3, "1 2 3", "1 3")
+    story.capture("1", at, "1:0-20", 1).capture("2", 1000, "1:0-20", 3).capture("2", at, "1:0-20", 2)
+    (finding,) = found(story, 44)
+    assert finding.severity == "warning"
+    assert not advised(story).is_safe
+    first = replace(story, captures=[story.captures[0], story.captures[2]])
+    assert 44 in errors(first.capture("2", 1000, "1:0-20 3:20-30", 3))
+
+
+def test_of_two_copies_made_at_once_the_one_that_was_begun_first_may_be_the_newer() -> None:
+    """Copying took until the last of what it holds was appended: one begun meanwhile lacks it lawfully."""
+    appended = Story().capture("2", 100, "1:0-30", 1).captures[0].epoch_ranges[-1].last_appended_at
+    for begun in range(101, appended + 100, 9):
+        story = Story().leader(1, 0, 3, "1 2 3", sets="1 2 3").capture("1", 2000, "1:0-10", 1)
+        story.capture("2", 100, "1:0-30", 1).capture("2", begun, "1:0-10", 1)
+        is_later = begun > appended
+        assert (44 in errors(story)) == is_later, begun
+        assert bool(conclude(story.facts()).holdings.went_back) == is_later, begun
+        assert not advised(story).is_safe, begun
 
 
 # --- rule 45: one directory of a static id ----------------------------------------------------------

@@ -248,7 +248,11 @@ def test_what_a_majority_stored_in_its_own_epoch_was_lost_however_early_a_later_
     """
     story = three().leader(2, 40, 1, "1 2 3", "1 2").leader(3, 40, 3, "1 2 3", "2 3")
     story.leader(4, 50, 1, "1 2 3", "1 2").data(4, 51)
-    story.capture("2", 399, "1:0-40 2:40-50", 2).capture("2", 450, "1:0-40 3:40-45", 3)
+    story.capture("2", 399, "1:0-40 2:40-50", 2)
+    held = story.captures[-1]  # appended before leader 3 was elected
+    appended = replace(held.epoch_ranges[-1], last_appended_at=399)
+    story.captures[-1] = replace(held, epoch_ranges=(held.epoch_ranges[0], appended))
+    story.capture("2", 450, "1:0-40 3:40-45", 3)
     story.capture("1", 3000, "1:0-40 2:40-50 4:50-60", 4)
     assert {(f.rule, f.first_offset) for f in found(story) if f.severity == "error"} == {
         (4, 40),
@@ -401,7 +405,7 @@ def test_kafkas_own_check_is_named_where_two_voters_change_at_once() -> None:
 
 def test_a_stale_replica_that_led_lawfully_since_is_no_longer_warned_of() -> None:
     story = three().leader(2, 40, 2, "1 2 3", "2 3").voters(2, 45, "1 2 3 4")
-    story.capture("1", 500, "1:0-80", 1).capture("1", 590, "1:0-40 2:40-60", 2)
+    story.capture("1", 510, "1:0-50", 1).capture("1", 590, "1:0-40 2:40-60", 2)
     (finding,) = found(story)
     assert (finding.rule, finding.severity, finding.resolved) == (16, "warning", False)
     story.leader(3, 60, 1, "1 2 3 4").capture("1", 3000, "1:0-40 2:40-60 3:60-70", 3)
