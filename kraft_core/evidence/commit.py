@@ -266,13 +266,10 @@ class CommitStatus:
         for capture in (c for replica in self._holdings.replicas_of(voter) for c in self._newest[replica]):
             if capture.captured_from is None or capture.captured_from < appended_by:
                 return None
-            if not (self._shows_what_it_lacks(capture) and lacks(capture, leader_epoch, first)):
+            if not (self._holdings.shows_end(capture) and lacks(capture, leader_epoch, first)):
                 return None
             found.append(_Lack(capture.captured_from, capture.time_source))
         return min(found, key=_lack_order, default=None)
-
-    def _shows_what_it_lacks(self, capture: Capture) -> bool:
-        return capture.capture_id not in self._holdings.went_back
 
     def _newest_captures(self, replica: ReplicaKey) -> list[Capture]:
         """Those of a replica that may be its newest."""

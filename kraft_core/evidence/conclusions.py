@@ -47,7 +47,10 @@ def conclude(facts: ClusterFacts) -> Conclusions:
     elections = elections_of(facts.control_records)
     states = InForce(facts, lineage, elections)
     facts = replace(facts, captures=with_consistency(facts.captures, states, lineage.contested_epochs))
-    holdings = holdings_of(facts.captures, frozenset(one.replica for one in facts.elsewhere))
+    leaders = {
+        epoch: each.leader_id for epoch, each in elections.items() if epoch not in lineage.contested_epochs
+    }
+    holdings = holdings_of(facts.captures, leaders, frozenset(one.replica for one in facts.elsewhere))
     bounds = LowerBounds(facts, lineage, states).all()
     rule = MajorityRule(lineage, states, holdings)
     proofs = [proof for bound in bounds for proof in bound.proofs()]

@@ -8,14 +8,13 @@ LEADER_CHANGE at once, and others hear of it afterwards.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import accumulate
 
 from kraft_core.evidence.elections import Election
 from kraft_core.evidence.facts import CLOCK_SKEW_MS, Capture
+from kraft_core.evidence.holdings import highest, rising
 from kraft_core.evidence.in_force import InForce
 from kraft_core.raft.voters import ReplicaKey
 
@@ -51,28 +50,16 @@ def _by_others(captures: tuple[Capture, ...], elections: Mapping[int, Election])
         for epoch_range in capture.epoch_ranges:
             at, end = epoch_range.last_appended_at, epoch_range.end_offset
             written[epoch_range.leader_epoch].append((at, end))
-    led = {leader_id: _rising(epochs) for leader_id, epochs in heard.items()}
-    ends = {epoch: _rising(each) for epoch, each in written.items() if epoch in elections}
+    led = {leader_id: rising(epochs) for leader_id, epochs in heard.items()}
+    ends = {epoch: rising(each) for epoch, each in written.items() if epoch in elections}
     for capture in captures:
         before = 0 if capture.captured_from is None else capture.captured_from - CLOCK_SKEW_MS
         own = elections.get(capture.quorum_state_epoch or 0)
         leads = own is not None and own.leader_id == capture.node_id
-        led_epoch = _highest(led.get(capture.node_id), before)
-        wrote_end = _highest(ends.get(own.leader_epoch), before) if own is not None and leads else None
+        led_epoch = highest(led.get(capture.node_id), before)
+        wrote_end = highest(ends.get(own.leader_epoch), before) if own is not None and leads else None
         is_known = (led_epoch, wrote_end) == (capture.led_epoch, capture.wrote_end)
         yield capture if is_known else replace(capture, led_epoch=led_epoch, wrote_end=wrote_end)
-
-
-def _rising(found: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Times, and the highest value up to each."""
-    found.sort()
-    return [at for at, _ in found], list(accumulate((value for _, value in found), max))
-
-
-def _highest(found: tuple[list[int], list[int]] | None, before: int) -> int | None:
-    """The highest value of a time before another; None if there is none."""
-    count = bisect_left(found[0], before) if found else 0
-    return found[1][count - 1] if found and count else None
 
 
 def _is_older(capture: Capture, in_force: InForce, replicas: set[ReplicaKey]) -> bool:

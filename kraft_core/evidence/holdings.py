@@ -8,11 +8,11 @@ because no batch of an epoch reaches a replica before the epoch does.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import itemgetter
 
 from kraft_core.evidence.facts import Capture, EpochRange
@@ -64,6 +64,8 @@ class Holdings:
 
     went_back: ids of captures whose directory held more before, and nothing shows that a leader overruled
     it: an old disk or a restored backup. Such a log says nothing about what its replica had stored.
+    lacks_own: ids of captures of a leader in its epoch that lack what it had written by then, as other logs
+    show: a part of the log is missing, or the time is wrong. They say no more about what it had stored.
     elsewhere: replicas that another life of the cluster id holds captures of (kraft_core.evidence.elsewhere).
     copied: replicas whose directory id other nodes also have: it is not known whose directory was copied.
     """
@@ -71,8 +73,13 @@ class Holdings:
     by_epoch: dict[int, dict[ReplicaKey, EpochHolding]]
     captures: dict[ReplicaKey, tuple[Capture, ...]]
     went_back: frozenset[str]
+    lacks_own: frozenset[str]
     elsewhere: frozenset[ReplicaKey]
     copied: frozenset[ReplicaKey]
+
+    def shows_end(self, capture: Capture) -> bool:
+        """Whether what a capture lacks its replica lacked then, as far as other captures show."""
+        return capture.capture_id not in self.went_back and capture.capture_id not in self.lacks_own
 
     def is_doubtful(self, voter: Voter) -> bool:
         """Whether it proves nothing: captures of another life may be of it, or its own of another node."""
@@ -87,8 +94,13 @@ class Holdings:
         return [replica for replica in self.captures if voter.matches(replica)]
 
 
-def holdings_of(captures: tuple[Capture, ...], elsewhere: frozenset[ReplicaKey] = frozenset()) -> Holdings:
-    """The holdings that (distinct, time-ordered) captures show. elsewhere: as in Holdings."""
+def holdings_of(
+    captures: tuple[Capture, ...], leaders: Mapping[int, int], elsewhere: frozenset[ReplicaKey]
+) -> Holdings:
+    """The holdings that (distinct, time-ordered) captures show.
+
+    leaders: node ids by epoch, where that is known. elsewhere: as in Holdings.
+    """
     by_epoch: defaultdict[int, dict[ReplicaKey, EpochHolding]] = defaultdict(dict)
     by_replica: defaultdict[ReplicaKey, list[Capture]] = defaultdict(list)
     whole = _whole(captures)
@@ -106,7 +118,37 @@ def holdings_of(captures: tuple[Capture, ...], elsewhere: frozenset[ReplicaKey] 
             _add(holding, epoch_range, capture, is_whole=is_whole)
     of_replica = {key: tuple(by_replica[key]) for key in sorted(by_replica, key=_order)}
     went_back = frozenset(capture.capture_id for held in of_replica.values() for capture in _went_back(held))
-    return Holdings(dict(by_epoch), of_replica, went_back, elsewhere, _copied(of_replica))
+    lacks_own = frozenset(capture.capture_id for capture in _lacks_own(captures, leaders))
+    return Holdings(dict(by_epoch), of_replica, went_back, lacks_own, elsewhere, _copied(of_replica))
+
+
+def _lacks_own(captures: tuple[Capture, ...], leaders: Mapping[int, int]) -> Iterator[Capture]:
+    """As Holdings.lacks_own. In the epoch that it leads, a node truncates nothing (KIP-595)."""
+    written: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for capture in captures:
+        for held in capture.epoch_ranges:
+            if held.leader_epoch in leaders:
+                written[held.leader_epoch].append((held.last_appended_at, held.end_offset))
+    ends = {epoch: rising(each) for epoch, each in written.items()}
+    for capture in captures:
+        epoch = capture.epoch_ranges[-1].leader_epoch if capture.epoch_ranges else -1
+        since = capture.captured_from
+        if since is None or leaders.get(epoch) != capture.node_id or capture.in_epoch not in (None, epoch):
+            continue
+        if (highest(ends[epoch], since + 1) or 0) > capture.segments_end:
+            yield capture
+
+
+def rising(found: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """Times, and the highest value up to each."""
+    found.sort()
+    return [at for at, _ in found], list(accumulate((value for _, value in found), max))
+
+
+def highest(found: tuple[list[int], list[int]] | None, before: int) -> int | None:
+    """The highest value of a time before another, of what rising gives; None if there is none."""
+    count = bisect_left(found[0], before) if found else 0
+    return found[1][count - 1] if found and count else None
 
 
 def _copied(replicas: Iterable[ReplicaKey]) -> frozenset[ReplicaKey]:

@@ -112,7 +112,7 @@ def _ends(known: Conclusions, captures: tuple[Capture, ...]) -> _Ends:
             for capture in captures
             if capture.captured_from is not None
             and capture.known_end is not None
-            and capture.capture_id not in known.holdings.went_back
+            and known.holdings.shows_end(capture)
             and _shows_set(known, capture)
         ),
         key=lambda entry: entry[:3],

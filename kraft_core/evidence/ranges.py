@@ -31,7 +31,7 @@ def replica_ranges(known: Conclusions) -> list[ReplicaRange]:
 
     What was followed is listed as that of a node FOLLOWED_NODE_ID.
     """
-    followed = holdings_of(known.facts.followed).by_epoch
+    followed = holdings_of(known.facts.followed, {}, frozenset()).by_epoch
     rows = [
         ReplicaRange(
             known.facts.cluster_id,

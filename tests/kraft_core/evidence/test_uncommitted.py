@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
+from kraft_core.evidence.conclusions import conclude
 from tests.kraft_core.evidence.narrated import Story
 
 THREE = "1 2 3"
@@ -176,3 +179,17 @@ def test_later_static_voters_may_have_committed_it(ids: str, status: str) -> Non
     story.capture("1", 1000, "1:0-20", 1).capture("2", 1000, "1:0-20", 1)
     story.capture("3", 1000, "1:0-30 2:30-31", 2)
     assert statuses(story)[:2] == ["0-20 committed", f"20-30 {status}"]
+
+
+@pytest.mark.parametrize("end", [20, 25, 29])
+def test_a_leader_cannot_lack_what_it_had_written_by_then(end: int) -> None:
+    """Leader 1 wrote up to 30 by 290 ms, as observer 4's log shows: a copy without it is not whole."""
+    for at, in_epoch in product((289, 290, 2000), (None, 1, 2)):
+        story = three().capture("4", 2000, "1:0-30", 1).capture("3", 2000, "1:0-20", 1)
+        story.capture("1", at, f"1:0-{end}", in_epoch)
+        is_lawful = at < 290 or in_epoch == 2  # a leader of epoch 2 may have truncated it
+        holdings = conclude(story.facts()).holdings
+        assert holdings.lacks_own == frozenset(() if is_lawful else (story.captures[-1].capture_id,))
+        bounds = [row.upper_bound for row in story.evidence().high_watermarks if row.upper_bound]
+        assert bounds == ([end] if is_lawful else [])
+        assert ("uncommitted" in " ".join(statuses(story))) == (at >= 290 and in_epoch == 2)

@@ -160,6 +160,15 @@ def test_a_log_that_leader_epoch_checkpoint_contradicts_does_not_count(
     assert ("has a leader-epoch-checkpoint that contradicts its log" in advice.why) is not is_safe
 
 
+def test_a_leaders_log_without_what_it_had_written_by_then_does_not_count() -> None:
+    """Leader 1 of voters 1, 2 and 3, and node 2, to which it had sent more than is in its copy; 3 is gone."""
+    for end in range(10, 60, 10):
+        story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3").capture("1", 1000, f"1:0-{end}", 1)
+        advice = advised(story.capture("2", 1000, "1:0-40", 1))
+        assert advice.is_safe == (end >= 40), end
+        assert advice.is_safe or "has a log that lacks what it had written by then" in advice.why
+
+
 def test_an_empty_log_of_a_static_voter_may_be_a_new_disk() -> None:
     story = static("1").capture("2", 1000, "", 1)
     advice = advised(story)
