@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from jobs.runtime import progress
@@ -75,6 +77,12 @@ def test_a_terminal_is_redrawn_and_other_places_get_plain_lines(
             assert printed == "scan: 3 files\n"
 
 
+def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        time.sleep(0.6)
+        yield batch
+
+
 def test_tasks_of_a_running_job_are_counted(spark: Any) -> None:
     """Completed tasks are counted while others run; nothing is counted when nothing runs."""
     count = tasks_of(spark)
@@ -84,6 +92,6 @@ def test_tasks_of_a_running_job_are_counted(spark: Any) -> None:
     job.watch(lambda: seen.append(count()) or (0, 0))
     job._terminal = True
     with job.stage("sleep"):
-        spark.sparkContext.parallelize(range(6), 6).foreach(lambda _: time.sleep(0.6))
+        spark.range(0, 6, 1, 6).mapInArrow(slowly, "id BIGINT").collect()
     assert {whole for _, whole in seen} >= {6}
     assert 0 < max(done for done, _ in seen) <= 6
