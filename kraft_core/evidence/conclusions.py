@@ -11,6 +11,7 @@ from kraft_core.evidence.elsewhere import that_may_be_ours
 from kraft_core.evidence.facts import Capture, ClusterFacts, distinct
 from kraft_core.evidence.holdings import Holdings, holdings_of
 from kraft_core.evidence.in_force import InForce
+from kraft_core.evidence.lacking_copies import lacking_committed
 from kraft_core.evidence.lineage import Lineage, lineage_of
 from kraft_core.evidence.lower_bounds import LowerBound, LowerBounds
 from kraft_core.evidence.majority import MajorityRule
@@ -38,6 +39,15 @@ class Conclusions:
     committed_in: dict[int, CommittedPrefix]
     reconfigured: tuple[Capture, ...]
 
+    def at_face_value(self) -> Conclusions:
+        """As if every capture were whole. Rules are judged so: a broken one may look like a cut copy."""
+        if not self.holdings.lacks_committed:
+            return self
+        holdings = replace(self.holdings, lacks_committed=frozenset())
+        commit, others = self.commit, bool(self.reconfigured)
+        commit = CommitStatus(self.lineage, self.in_force, holdings, commit.prefixes, others)
+        return replace(self, holdings=holdings, commit=commit)
+
 
 def conclude(facts: ClusterFacts) -> Conclusions:
     """Everything that a cluster's facts prove. Grows with runs and control records, not with batches."""
@@ -52,6 +62,7 @@ def conclude(facts: ClusterFacts) -> Conclusions:
     }
     holdings = holdings_of(facts.captures, leaders, frozenset(one.replica for one in facts.elsewhere))
     bounds = LowerBounds(facts, lineage, states).all()
+    holdings = replace(holdings, lacks_committed=lacking_committed(bounds, holdings, lineage, states))
     rule = MajorityRule(lineage, states, holdings)
     proofs = [proof for bound in bounds for proof in bound.proofs()]
     proofs += [

@@ -66,6 +66,8 @@ class Holdings:
     it: an old disk or a restored backup. Such a log says nothing about what its replica had stored.
     lacks_own: ids of captures of a leader in its epoch that lack what it had written by then, as other logs
     show: a part of the log is missing, or the time is wrong. They say no more about what it had stored.
+    lacks_committed: ids of captures that lack what a majority had stored by then (lacking_copies.py): some of
+    them are not whole, or their times are wrong.
     elsewhere: replicas that another life of the cluster id holds captures of (kraft_core.evidence.elsewhere).
     copied: replicas whose directory id other nodes also have: it is not known whose directory was copied.
     """
@@ -76,10 +78,12 @@ class Holdings:
     lacks_own: frozenset[str]
     elsewhere: frozenset[ReplicaKey]
     copied: frozenset[ReplicaKey]
+    lacks_committed: frozenset[str] = frozenset()
 
     def shows_end(self, capture: Capture) -> bool:
         """Whether what a capture lacks its replica lacked then, as far as other captures show."""
-        return capture.capture_id not in self.went_back and capture.capture_id not in self.lacks_own
+        contradicted = (self.went_back, self.lacks_own, self.lacks_committed)
+        return not any(capture.capture_id in ids for ids in contradicted)
 
     def is_doubtful(self, voter: Voter) -> bool:
         """Whether it proves nothing: captures of another life may be of it, or its own of another node."""

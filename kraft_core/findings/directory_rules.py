@@ -9,10 +9,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kraft_core.evidence.consistency import COPY_MS
-from kraft_core.evidence.facts import Capture, label, labels
+from kraft_core.evidence.elections import Election
+from kraft_core.evidence.facts import CLOCK_SKEW_MS, Capture, label, labels
 from kraft_core.evidence.holdings import copied_by
 from kraft_core.findings.capture_order import is_later, successive
 from kraft_core.findings.cluster_view import ClusterView, epoch_at
@@ -38,32 +40,47 @@ def stored_stays(view: ClusterView) -> Iterator[Breach]:
                 yield from _fallen_epoch(view, before, after)
 
 
+@dataclass(frozen=True, slots=True)
+class _Led:
+    """An epoch that a voter led. kept: the end of what was committed of its line by then."""
+
+    election: Election
+    kept: int
+
+    @property
+    def epoch(self) -> int:
+        return self.election.leader_epoch
+
+
 def led_is_kept(view: ClusterView) -> Iterator[Breach]:
     """Rule 44, of one capture: a voter that has led an epoch holds what was committed of its line by then.
 
     It wrote the epoch, and held what lies below before it stood for election. What was committed only in a
     later epoch it may have lost to a leader between. A warning of a voter that is known by id alone: the
-    capture may be of a new disk.
+    capture may be of a new disk. One, too, where it is not known to have held that before its log was
+    copied: quorum-state is copied later.
     """
     for leader, led in _committed_while_leading(view).items():
-        epochs = [epoch for epoch, *_ in led]
+        epochs = [each.epoch for each in led]
         for replica in view.known.holdings.replicas_of(leader):
             for capture in view.known.holdings.captures[replica]:
                 count = bisect_right(epochs, -1 if capture.in_epoch is None else capture.in_epoch)
                 if capture.known_end is None or not count:
                     continue
                 # The epoch it is in it may have begun to lead after its log was copied.
-                epoch, begin, end = led[count - 1]
-                before = led[count - 2][2] if count > 1 else 0
-                kept = max(before, min(begin, end)) if epoch == capture.in_epoch else end
+                last = led[count - 1]
+                before = led[count - 2].kept if count > 1 else 0
+                is_in = last.epoch == capture.in_epoch
+                kept = max(before, min(last.election.offset, last.kept)) if is_in else last.kept
                 if capture.known_end < kept:
-                    yield _forgot(leader, capture, epoch, kept)
+                    held_at = _held_at(view, led[:count], capture.known_end)
+                    yield _forgot(leader, capture, last.epoch, kept, held_at)
 
 
-def _committed_while_leading(view: ClusterView) -> dict[Voter, list[tuple[int, int, int]]]:
-    """Of each voter the epochs it led, rising, where they begin, and what was committed of it by then."""
+def _committed_while_leading(view: ClusterView) -> dict[Voter, list[_Led]]:
+    """Of each voter the epochs it led, rising."""
     known, ends = view.known, dict[int, int]()
-    found: defaultdict[Voter, list[tuple[int, int, int]]] = defaultdict(list)
+    found: defaultdict[Voter, list[_Led]] = defaultdict(list)
     for epoch, line in known.lineage.lines.items():
         if line.contested:
             continue
@@ -75,9 +92,22 @@ def _committed_while_leading(view: ClusterView) -> dict[Voter, list[tuple[int, i
         there = known.in_force.voters_at(epoch, election.batch_end_offset - 1) if election else None
         leader = known.in_force.leader_among(there.voters, epoch) if there else None
         if election is not None and leader is not None and not known.holdings.is_doubtful(leader):
-            before = found[leader][-1][2] if found[leader] else 0
-            found[leader].append((epoch, election.offset, max(ends[epoch], before)))
+            before = found[leader][-1].kept if found[leader] else 0
+            found[leader].append(_Led(election, max(ends[epoch], before)))
     return found
+
+
+def _held_at(view: ClusterView, led: list[_Led], offset: int) -> int | None:
+    """When (ms) the leader of these epochs had stored an offset of their line, as far as logs show."""
+    times = [each.election.elected_at for each in led if each.election.offset > offset]
+    for each in led:
+        times += [
+            bounds.last_appended_at
+            for capture in view.known.facts.captures
+            for bounds in capture.epoch_ranges
+            if bounds.leader_epoch == each.epoch and bounds.end_offset > offset
+        ]
+    return min(times, default=None)
 
 
 def _committed_by(view: ClusterView, line_epoch: int, epoch: int) -> int:
@@ -87,13 +117,15 @@ def _committed_by(view: ClusterView, line_epoch: int, epoch: int) -> int:
     return committed[0] if committed else 0
 
 
-def _forgot(leader: Voter, capture: Capture, epoch: int, end: int) -> Breach:
-    first = capture.known_end or 0
+def _forgot(leader: Voter, capture: Capture, epoch: int, end: int, held_at: int | None) -> Breach:
+    first, since = capture.known_end or 0, capture.captured_from
+    is_later = held_at is not None and since is not None and held_at + CLOCK_SKEW_MS < since
+    otherwise = "" if is_later else ", or its quorum-state was copied later than its log: capture it again"
     return _went_back(
-        "warning" if leader.key.directory_id is None else "error",
+        "error" if is_later and leader.key.directory_id is not None else "warning",
         (capture.node_id, capture.directory_id, "led", epoch),
         f"{label(capture.replica)} had stored the committed {offset_words(first, end)} by the time it led "
-        f"epoch {epoch}, and its log ends at {first}, as after {_causes(leader.key)}.",
+        f"epoch {epoch}, and its log ends at {first}, as after {_causes(leader.key)}{otherwise}.",
         f"LEADER_CHANGE of epoch {epoch}; quorum-state: epoch {capture.in_epoch}",
         capture.replica,
         (capture,),

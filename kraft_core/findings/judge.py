@@ -82,7 +82,7 @@ def judge(known: Conclusions, facts: RuleFacts = _NO_FACTS) -> list[Finding]:
 
     The same for any order of captures and facts, and for duplicates.
     """
-    return findings_of(known, _breaches(ClusterView(known, facts)))
+    return findings_of(known, _breaches(ClusterView(known.at_face_value(), facts)))
 
 
 def _breaches(view: ClusterView) -> Iterator[Breach]:

@@ -340,6 +340,11 @@ def _why_not_known(case: RecoveryCase, replica: ReplicaKey) -> str | None:
             f"{name} has a log that lacks what it had written by then, as other logs show: a part of it was "
             "not copied, or it was copied before the time that is stated: capture it again."
         )
+    if capture.capture_id in case.known.holdings.lacks_committed:
+        return (
+            f"{name} has a log that lacks what a majority had stored by then, as other captures show: a part "
+            "of it, or of another voter's, was not copied, or a time is wrong: capture the voters again."
+        )
     if contradicts_epochs(capture):
         return f"{name} has a leader-epoch-checkpoint that contradicts its log: capture it again."
     if capture.ends_inside_batch and not capture.tail_damaged and capture.readable:

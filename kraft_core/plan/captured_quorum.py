@@ -21,6 +21,8 @@ from kraft_core.plan.standings import LeaderLog, Member, Standing, members_of
 from kraft_core.raft.epochs import EpochCache
 from kraft_core.raft.voters import Endpoint, ReplicaKey, Voter
 
+# What a voter forgot others may have lost since; it may be a warning only.
+STORED_STAYS = 44
 # The standings of replicas that a verdict counts.
 COUNTED = (Standing.LEADER, Standing.IN_SYNC)
 
@@ -148,18 +150,21 @@ class CapturedQuorum:
 
 @dataclass(frozen=True, slots=True)
 class OpenError:
-    """An error finding that is not resolved. shown_by: capture ids and replicas (label) that show it."""
+    """An error finding that is not resolved, or one of STORED_STAYS.
+
+    shown_by: capture ids and replicas (label) that show it.
+    """
 
     sentence: str
     shown_by: frozenset[str]
 
 
 def open_errors(findings: Iterable[Finding]) -> list[OpenError]:
-    """Those among findings."""
+    """Those among findings, and what voters may have forgotten: their captures count for nothing, too."""
     return [
         OpenError(finding.sentence, frozenset((*finding.capture_ids, *finding.replicas)))
         for finding in findings
-        if finding.severity == "error" and not finding.resolved
+        if (finding.severity == "error" and not finding.resolved) or finding.rule == STORED_STAYS
     ]
 
 

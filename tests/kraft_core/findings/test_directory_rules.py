@@ -13,7 +13,7 @@ import pytest
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.consistency import COPY_MS
 from kraft_core.evidence.derive import derive
-from kraft_core.evidence.facts import label
+from kraft_core.evidence.facts import CLOCK_SKEW_MS, label
 from kraft_core.evidence.log_ends import LogEnds
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
@@ -148,11 +148,23 @@ def test_an_observer_may_lose_what_it_did_not_flush() -> None:
     assert advised(story).is_safe
 
 
-def leader_of_epoch_2(log: str, in_epoch: int | None, sets: str = "1 2 3") -> Story:
+# Of leader_of_epoch_2: LEADER_CHANGE was written at 300 ms, and clocks differ by no more than a minute.
+LONG_AFTER = 300 + CLOCK_SKEW_MS + 1
+
+
+def leader_of_epoch_2(
+    log: str, in_epoch: int | None, sets: str = "1 2 3", *, at: int = LONG_AFTER, stated: bool = True
+) -> Story:
     """Leader 1 of epoch 2, elected at 30, was captured with a log; node 2 holds all, node 3 is lost."""
     story = Story().leader(1, 0, 2, "1 2 3", sets=sets).metadata_version(1, 5, 20)
     story.leader(2, 30, 1, "1 2 3").data(2, 31)
-    return story.capture("1", 1000, log, in_epoch).capture("2", 1000, "1:0-30 2:30-40", 3)
+    return story.capture("1", at, log, in_epoch, stated=stated).capture("2", at, "1:0-30 2:30-40", 3)
+
+
+def committed_to_40_in_epoch_2(at: int) -> Story:
+    """As node 3 shows, and leader 1 was copied when its log ended at 35, with its quorum-state of epoch 3."""
+    story = leader_of_epoch_2("1:0-30 2:30-35", 3, at=at).capture("3", at, "1:0-30 2:30-40", 2)
+    return story.snapshot(38, 2, "3")
 
 
 def leader_of_epoch_4() -> Story:
@@ -181,6 +193,33 @@ def test_a_leader_that_lacks_what_it_had_committed_forgot_it(
     advice = advised(story)
     assert not advice.is_safe
     assert "Rule 44 is broken: 1@" in advice.why
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        leader_of_epoch_2("1:0-20", 3, at=LONG_AFTER - 1),
+        leader_of_epoch_2("1:0-20", 2, at=LONG_AFTER - 1),
+        leader_of_epoch_2("1:0-20", 3, stated=False),  # of unknown time
+        committed_to_40_in_epoch_2(at=390),
+    ],
+    ids=["follower", "candidate", "unknown", "leader"],
+)
+def test_what_a_leader_may_have_written_after_its_log_was_copied_is_no_error(story: Story) -> None:
+    """quorum-state is copied last: its epoch says nothing about what the log had held. Nothing is safe."""
+    (finding,) = found(story, 44)
+    assert finding.severity == "warning"
+    assert "or its quorum-state was copied later than its log: capture it again" in finding.sentence
+    assert not advised(story).is_safe
+
+
+def test_what_a_leader_had_written_long_before_its_log_was_copied_it_forgot() -> None:
+    """From when another log shows the end of the epoch, 390 ms."""
+    for at, severity in ((390 + CLOCK_SKEW_MS, "warning"), (391 + CLOCK_SKEW_MS, "error")):
+        story = committed_to_40_in_epoch_2(at=at)
+        (finding,) = found(story, 44)
+        assert (finding.severity, finding.first_offset, finding.end_offset) == (severity, 35, 40)
+        assert not advised(story).is_safe
 
 
 @pytest.mark.parametrize(
