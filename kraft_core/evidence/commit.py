@@ -9,7 +9,6 @@ the others are not a majority; it may still commit after as_of. Everything else 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -92,6 +91,7 @@ class CommitStatus:
         in_force: InForce,
         holdings: Holdings,
         prefixes: dict[int, CommittedPrefix],
+        next_sets: NextSets,
         is_reconfigured: bool = False,
     ) -> None:
         self.lineage = lineage
@@ -102,7 +102,7 @@ class CommitStatus:
         )
         self._holdings = holdings
         self._is_reconfigured = is_reconfigured
-        self._next_sets = NextSets(lineage, in_force)
+        self.next_sets = next_sets
         self._newest = {replica: self._newest_captures(replica) for replica in holdings.captures}
 
     def of_batch(self, leader_epoch: int, base_offset: int, end_offset: int) -> CommitVerdict:
@@ -179,15 +179,15 @@ class CommitStatus:
         if voters.source == "static" and self._is_reconfigured:
             words = f"other voters than {voters.words} are configured, and no other proof covers it"
             return CommitVerdict("undecided", words, line.newest_capture_at)
-        nth = bisect_left(line.appended_by, end, key=lambda entry: entry[0])
-        appended_by = line.appended_by[nth][1]
+        appended_by = line.all_appended_by(end)
+        assert appended_by is not None  # a capture covers it
         lacking = self._lacking(voters.voters, line.leader_epoch, first, appended_by)
         left = [voter.key for voter in voters.voters if voter.key not in lacking]
         lacked_by = ", ".join(f"{label(key)} (by {lack.source})" for key, lack in lacking.items())
         known = f"of {voters.words} {lacked_by or 'none'} lacked it"
-        counting = [voters, *self._next_sets.after(line, end)]
+        counting = [voters, *self.next_sets.after(line, end)]
         if voters.source == "static":
-            counting += self._next_sets.configured_after(line.leader_epoch)
+            counting += self.next_sets.configured_after(line.leader_epoch)
         by_set = [(s, self._lacking(s.voters, line.leader_epoch, first, appended_by)) for s in counting]
         as_of = min((lack.at for _, entries in by_set for lack in entries.values()), default=None)
         if as_of is not None and all(

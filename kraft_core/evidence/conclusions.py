@@ -15,6 +15,7 @@ from kraft_core.evidence.lacking_copies import lacking_committed
 from kraft_core.evidence.lineage import Lineage, lineage_of
 from kraft_core.evidence.lower_bounds import LowerBound, LowerBounds
 from kraft_core.evidence.majority import MajorityRule
+from kraft_core.evidence.next_sets import NextSets
 from kraft_core.evidence.proofs import CommittedPrefix, by_epoch
 from kraft_core.evidence.static_voters import newest_static_election, reconfigured
 
@@ -45,8 +46,8 @@ class Conclusions:
             return self
         holdings = replace(self.holdings, lacks_committed=frozenset())
         commit, others = self.commit, bool(self.reconfigured)
-        commit = CommitStatus(self.lineage, self.in_force, holdings, commit.prefixes, others)
-        return replace(self, holdings=holdings, commit=commit)
+        again = CommitStatus(self.lineage, self.in_force, holdings, commit.prefixes, commit.next_sets, others)
+        return replace(self, holdings=holdings, commit=again)
 
 
 def conclude(facts: ClusterFacts) -> Conclusions:
@@ -62,14 +63,17 @@ def conclude(facts: ClusterFacts) -> Conclusions:
     }
     holdings = holdings_of(facts.captures, leaders, frozenset(one.replica for one in facts.elsewhere))
     bounds = LowerBounds(facts, lineage, states).all()
-    holdings = replace(holdings, lacks_committed=lacking_committed(bounds, holdings, lineage, states))
+    next_sets = NextSets(lineage, states)
+    lacking = lacking_committed(bounds, holdings, lineage, states, next_sets)
+    holdings = replace(holdings, lacks_committed=lacking)
     rule = MajorityRule(lineage, states, holdings)
     proofs = [proof for bound in bounds for proof in bound.proofs()]
     proofs += [
         (p.leader_epoch, p.end_offset, p) for line in lineage.lines.values() for p in rule.proofs(line)
     ]
     others = reconfigured(facts.captures, newest_static_election(elections, states))
-    commit = CommitStatus(lineage, states, holdings, committed_prefixes(lineage, proofs), bool(others))
+    prefixes = committed_prefixes(lineage, proofs)
+    commit = CommitStatus(lineage, states, holdings, prefixes, next_sets, bool(others))
     dated = [proof for proof in proofs if proof[2].committed_in is not None]
     committed_in = committed_prefixes(lineage, dated, by_epoch)
     return Conclusions(facts, lineage, elections, states, holdings, bounds, commit, committed_in, others)

@@ -10,9 +10,11 @@ cluster, strangers with one cluster id. What one lacks or overwrote says nothing
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from kraft_core.evidence.facts import Capture, CapturedControlRecord, ClusterFacts, EpochRange
 from kraft_core.evidence.holdings import cached_epoch
@@ -61,6 +63,11 @@ class EpochLine:
 
     def covers(self, offset: int) -> bool:
         return any(first <= offset < end for first, end in self.covered)
+
+    def all_appended_by(self, end_offset: int) -> int | None:
+        """When (ms) its batches below an offset had been appended; None where no log shows it."""
+        nth = bisect_left(self.appended_by, end_offset, key=itemgetter(0))
+        return self.appended_by[nth][1] if nth < len(self.appended_by) else None
 
     @property
     def below(self) -> Link | None:

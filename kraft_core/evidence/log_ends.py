@@ -13,23 +13,14 @@ above the bound was captured in that epoch, at or after t, and so shows every se
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
 from math import inf
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, label
+from kraft_core.evidence.replica_ends import ReplicaEnds
 from kraft_core.evidence.states import SetInForce
 from kraft_core.raft.voters import ReplicaKey, Voter
-
-
-@dataclass(frozen=True, slots=True)
-class _Ends:
-    """Of one replica: captures by their earliest possible times, and the lowest log end from each on."""
-
-    moments: list[int]
-    lowest: list[int]
-    captures: list[Capture]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +28,7 @@ class LogEnds:
     """The log ends of every captured replica."""
 
     known: Conclusions
-    by_replica: dict[ReplicaKey, _Ends]
+    by_replica: dict[ReplicaKey, ReplicaEnds]
 
     @staticmethod
     def of(known: Conclusions) -> LogEnds:
@@ -66,9 +57,7 @@ class LogEnds:
         sources = {
             capture.time_source
             for replica, ends in self.by_replica.items()
-            if voter.matches(replica)
-            for nth in (bisect_left(ends.moments, as_of),)
-            for capture in ends.captures[nth : nth + 1]
+            if voter.matches(replica) and (capture := ends.first_since(as_of)) is not None
         }
         return f"at {int(end)} (by {', '.join(sorted(sources))})"
 
@@ -76,21 +65,18 @@ class LogEnds:
         """The lowest log end from a moment on; of an id without directory id, all its directories count."""
         if self.known.holdings.is_doubtful(voter):
             return inf
-        found: list[float] = []
-        for replica, ends in self.by_replica.items():
-            if voter.matches(replica):
-                nth = bisect_left(ends.moments, as_of)
-                found.append(ends.lowest[nth] if nth < len(ends.lowest) else inf)
+        found = [
+            ends.lowest_since(as_of) for replica, ends in self.by_replica.items() if voter.matches(replica)
+        ]
         return max(found, default=inf)
 
     def _leader_shows(self, voters: SetInForce, as_of: int, bound: float) -> bool:
         """Whether a voter's first capture from a moment on is that of the leader of all it holds above."""
         for voter in voters.voters:
             for replica, ends in self.by_replica.items():
-                if voter.matches(replica):
-                    nth = bisect_left(ends.moments, as_of)
-                    if any(self._leads_above(voter, voters, c, bound) for c in ends.captures[nth : nth + 1]):
-                        return True
+                first = ends.first_since(as_of) if voter.matches(replica) else None
+                if first is not None and self._leads_above(voter, voters, first, bound):
+                    return True
         return False
 
     def _leads_above(self, voter: Voter, voters: SetInForce, capture: Capture, bound: float) -> bool:
@@ -101,26 +87,16 @@ class LogEnds:
         return in_last_epoch and self.known.in_force.leader_among(voters.voters, last.leader_epoch) == voter
 
 
-def _ends(known: Conclusions, captures: tuple[Capture, ...]) -> _Ends:
+def _ends(known: Conclusions, captures: tuple[Capture, ...]) -> ReplicaEnds:
     """Only logs whose voter set at their end is known, for a hole may hide a set that counts.
 
     A directory that went back says nothing of what its replica had stored.
     """
-    dated = sorted(
-        (
-            (capture.captured_from, capture.known_end, capture.capture_id, capture)
-            for capture in captures
-            if capture.captured_from is not None
-            and capture.known_end is not None
-            and known.holdings.shows_end(capture)
-            and _shows_set(known, capture)
-        ),
-        key=lambda entry: entry[:3],
+    return ReplicaEnds.of(
+        capture
+        for capture in captures
+        if known.holdings.shows_end(capture) and capture.known_end is not None and _shows_set(known, capture)
     )
-    lowest: list[int] = []
-    for _, end, *_ in reversed(dated):
-        lowest.append(min(end, lowest[-1]) if lowest else end)
-    return _Ends([at for at, *_ in dated], lowest[::-1], [capture for *_, capture in dated])
 
 
 def _shows_set(known: Conclusions, capture: Capture) -> bool:

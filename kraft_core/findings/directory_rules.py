@@ -99,15 +99,9 @@ def _committed_while_leading(view: ClusterView) -> dict[Voter, list[_Led]]:
 
 def _held_at(view: ClusterView, led: list[_Led], offset: int) -> int | None:
     """When (ms) the leader of these epochs had stored an offset of their line, as far as logs show."""
-    times = [each.election.elected_at for each in led if each.election.offset > offset]
-    for each in led:
-        times += [
-            bounds.last_appended_at
-            for capture in view.known.facts.captures
-            for bounds in capture.epoch_ranges
-            if bounds.leader_epoch == each.epoch and bounds.end_offset > offset
-        ]
-    return min(times, default=None)
+    lines = view.known.lineage.lines
+    times = (lines[each.epoch].all_appended_by(offset + 1) for each in led)
+    return min((at for at in times if at is not None), default=None)
 
 
 def _committed_by(view: ClusterView, line_epoch: int, epoch: int) -> int:

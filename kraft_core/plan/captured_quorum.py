@@ -22,7 +22,7 @@ from kraft_core.raft.epochs import EpochCache
 from kraft_core.raft.voters import Endpoint, ReplicaKey, Voter
 
 # What a voter forgot others may have lost since; it may be a warning only.
-STORED_STAYS = 44
+_STORED_STAYS = 44
 # The standings of replicas that a verdict counts.
 COUNTED = (Standing.LEADER, Standing.IN_SYNC)
 
@@ -150,7 +150,7 @@ class CapturedQuorum:
 
 @dataclass(frozen=True, slots=True)
 class OpenError:
-    """An error finding that is not resolved, or one of STORED_STAYS.
+    """An error finding that is not resolved, or any of rule 44.
 
     shown_by: capture ids and replicas (label) that show it.
     """
@@ -164,7 +164,7 @@ def open_errors(findings: Iterable[Finding]) -> list[OpenError]:
     return [
         OpenError(finding.sentence, frozenset((*finding.capture_ids, *finding.replicas)))
         for finding in findings
-        if (finding.severity == "error" and not finding.resolved) or finding.rule == STORED_STAYS
+        if (finding.severity == "error" and not finding.resolved) or finding.rule == _STORED_STAYS
     ]
 
 

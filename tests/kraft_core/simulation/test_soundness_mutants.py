@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kraft_core.evidence import log_ends, majority
+from kraft_core.evidence import log_ends, majority, replica_ends
 from kraft_core.evidence.commit import CommitStatus
 from kraft_core.evidence.facts import Capture
 from kraft_core.evidence.in_force import InForce
@@ -62,6 +62,7 @@ def one_less_than_a_majority_commits(patch: pytest.MonkeyPatch) -> None:
 
 def who_was_not_captured_lacks_it(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(log_ends, "inf", 0)
+    patch.setattr(replica_ends, "inf", 0)
 
 
 def no_set_follows_that_was_not_captured(patch: pytest.MonkeyPatch) -> None:
