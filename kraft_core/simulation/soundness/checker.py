@@ -11,6 +11,7 @@ from kraft_core.protocol.replica import Replica
 from kraft_core.simulation.soundness.captures import Copy
 from kraft_core.simulation.soundness.claims import ClaimCheck, Unsound
 from kraft_core.simulation.soundness.drawing import (
+    copies_of_all,
     fewer_copies,
     moved_back,
     random_copies,
@@ -18,7 +19,7 @@ from kraft_core.simulation.soundness.drawing import (
 )
 from kraft_core.simulation.soundness.execution import Execution, Script, run_script, without
 
-SETS_OF_COPIES = 3  # of each execution, to be compared one after the other
+SETS_OF_COPIES = 3  # of each execution, to be compared one after the other; and one of the whole quorum
 
 Part = tuple[str, str]
 """The part of Kraftlake and the kind of the answer."""
@@ -67,12 +68,13 @@ def counterexamples(seed: int, checked: Checked | None = None) -> Iterator[Count
     """The false answers of one execution's copies."""
     source = random.Random(seed)
     execution = random_execution(source)
-    for _ in range(SETS_OF_COPIES):
-        copies = random_copies(source, execution)
-        node = source.randrange(1, execution.script.setup.size + 1)
+    for nth in range(SETS_OF_COPIES + 1):
+        is_whole = nth == SETS_OF_COPIES
+        copies = copies_of_all(source, execution) if is_whole else random_copies(source, execution)
+        nodes = None if is_whole else {source.randrange(1, execution.script.setup.size + 1)}
         if checked is not None:
             checked.runs += 1
-        for unsound in ClaimCheck(execution, copies).unsound({node}):
+        for unsound in ClaimCheck(execution, copies).unsound(nodes):
             yield Counterexample(execution, copies, unsound)
 
 

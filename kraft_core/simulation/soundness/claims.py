@@ -17,7 +17,7 @@ replica can have, and only other copies could tell that the directory was whole.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from kraft_core.evidence.commit import CommitVerdict
@@ -29,13 +29,9 @@ from kraft_core.findings.facts import RuleFacts
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
 from kraft_core.findings.recovery import RecoveryAdvice, recovery_advice
-from kraft_core.plan import verdicts
-from kraft_core.plan.actions import Lose, Remove
 from kraft_core.plan.captured_quorum import CapturedQuorum, quorum_of
 from kraft_core.plan.registrations import Registered
-from kraft_core.protocol.replica import Replica
 from kraft_core.raft.batches import Batch
-from kraft_core.raft.log import voters_of_log
 from kraft_core.raft.voters import VoterSet
 from kraft_core.simulation.soundness.captures import Copy, facts_of, held_by
 from kraft_core.simulation.soundness.execution import (
@@ -43,13 +39,8 @@ from kraft_core.simulation.soundness.execution import (
     Place,
     can_be_lost,
     can_commit,
-    electable,
-    holds,
-    log_order,
 )
-
-CLOCK_TOLERANCE_MS = 2_000
-"""A voter that lacks less than a fetch timeout's appends keeps up, says kraft_core.plan."""
+from kraft_core.simulation.soundness.plan_claims import not_safe, registering_all, safe_actions
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +70,7 @@ class Answers:
 def answers_to(facts: ClusterFacts, rule_facts: RuleFacts | None = None) -> Answers:
     known = conclude(facts)
     quorum = quorum_of(known, Registered(()))
+    quorum = None if quorum is None else registering_all(quorum)
     findings = judge(known, rule_facts or RuleFacts())
     return Answers(known, tables(known), findings, recovery_advice(known, findings), quorum)
 
@@ -263,48 +255,15 @@ class ClaimCheck:
         return [batch for batch in committed if not log.covers(batch, self.execution.committed_at)]
 
     def unsound_plans(self, nodes: Collection[int] | None) -> Iterator[Unsound]:
-        """Losing and removing voters."""
+        """Changes and losses of voters that are said to be safe; nodes: as of `unsound`."""
         quorum = self.answers.quorum
         if quorum is None or quorum.voters is None:
             return
-        for node in quorum.voters.voters.ids:
-            if nodes is not None and node not in nodes:
-                continue
-            for action in (Lose((node,)), Remove(node)):
-                verdict = verdicts.judge(quorum, action).verdict
-                found = self._not_safe(quorum, node, action) if verdict.name == "safe" else None
-                if found:
-                    words = f"{action} is safe as of {self._when(quorum.evidence_from)}: {verdict.reason}"
-                    yield Unsound("plan", type(action).__name__, f"{words}; in truth {found}")
-
-    def _not_safe(self, quorum: CapturedQuorum, node: int, action: Lose | Remove) -> str | None:
-        """What is wrong with going on without a node, when its evidence ends and as of the last copy."""
-        assert quorum.evidence_from is not None
-        found = [
-            self._not_safe_at(moment, node, action, self._earliest(list(self.copies)))
-            for moment in {self.execution.moment_at(quorum.evidence_from), self.last}
-        ]
-        return found[0] if all(found) else None
-
-    def _not_safe_at(self, moment: int, node: int, action: Lose | Remove, earliest: int) -> str | None:
-        replicas = self.execution.moments[moment]
-        voters = _voters_in_force(replicas)
-        left = {slot: replica for slot, replica in replicas.items() if replica.key.id != node}
-        counting = [v for v in voters or () if isinstance(action, Lose) or v.key.id != node]
-        # The captures were not all taken at once, and what was just appended may have been on its way.
-        committed = self.execution.committed_by(min(self.execution.at[moment], earliest) - CLOCK_TOLERANCE_MS)
-        up = [
-            voter.key.id
-            for voter in counting
-            for replica in left.values()
-            if voter.matches(replica.key)
-            and all(holds(replica, batch, self.execution.committed_at) for batch in committed)
-        ]
-        if len(up) < len(counting) // 2 + 1:
-            return f"of the voters {[voter.key.id for voter in counting]} only {up} hold what was committed"
-        if isinstance(action, Lose) and not electable(left):
-            return f"the others, {sorted(replica.key.id for replica in left.values())}, elect nobody"
-        return None
+        for action, verdict in safe_actions(quorum, nodes):
+            found = not_safe(self.execution, quorum, action, self._earliest(list(self.copies)), self.last)
+            if found:
+                words = f"{action} is safe as of {self._when(quorum.evidence_from)}: {verdict.reason}"
+                yield Unsound("plan", type(action).__name__, f"{words}; in truth {found}")
 
     # --- words
 
@@ -316,15 +275,6 @@ class ClaimCheck:
     def _since(self, times: dict[Place, int], place: Place, what: str) -> str:
         at = times.get(place)
         return f"never {what}" if at is None else f"{what} at {self._when(at)}"
-
-
-def _voters_in_force(replicas: Mapping[int, Replica]) -> VoterSet | None:
-    """The set of the best log: that of the newest leader, also once it has resigned or is gone.
-
-    One of an older epoch may still lead by its own set, in vain: its majority fetches from it no more.
-    """
-    best = max(replicas.values(), key=log_order)
-    return voters_of_log(best.log)
 
 
 def _by(times: dict[Place, int], place: Place, time: int) -> bool:

@@ -122,6 +122,22 @@ def random_copies(source: random.Random, execution: Execution) -> tuple[Copy, ..
     return drawn
 
 
+def copies_of_all(source: random.Random, execution: Execution) -> tuple[Copy, ...]:
+    """As by a scheduled capture: all directories at about one moment, few of them incomplete or left out."""
+    last = len(execution.moments) - 1
+    moment = source.randint(0, last)
+    slots = sorted(execution.moments[moment])
+    copies: list[Copy] = []
+    for slot in source.sample(slots, max(1, len(slots) - (source.random() < 0.2))):
+        at = min(last, max(0, moment + source.choice((0, 0, 0, 0, 1, -1))))
+        at = at if slot in execution.moments[at] else moment
+        copy = Copy(slot, at, at, execution.at[at], 0)
+        if source.random() < 0.1:
+            copy = replace(copy, missing=random_missing(source, execution.moments[at][slot], has_id=True))
+        copies.append(copy)
+    return tuple(copies)
+
+
 def _misdated(source: random.Random, copy: Copy) -> Copy:
     early = CLOCK_SKEW_MS + source.choice((1, 1000, 100_000, 3_600_000))
     return replace(copy, early_ms=early) if source.random() < 0.5 else copy

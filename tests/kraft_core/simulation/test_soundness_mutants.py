@@ -15,6 +15,10 @@ from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.log_ends import LogEnds
 from kraft_core.evidence.lower_bounds import LowerBounds
 from kraft_core.findings import recovery_safety
+from kraft_core.plan import engine, standings, verdicts
+from kraft_core.plan.engine import World
+from kraft_core.plan.parts import ActionPart
+from kraft_core.raft.voters import ReplicaKey
 from kraft_core.simulation.setup import Setup
 from kraft_core.simulation.soundness import captures
 from kraft_core.simulation.soundness.captures import Copy
@@ -81,6 +85,17 @@ def recovery_needs_no_majority(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(recovery_safety, "_too_few_voters", lambda _: ())
 
 
+def who_lags_counts_for_a_plan(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(standings, "_not_keeping_up", lambda *_: None)
+
+
+def an_added_voter_is_taken_for_in_sync(patch: pytest.MonkeyPatch) -> None:
+    def joined(_: ActionPart, key: ReplicaKey, here: tuple[World, ...]) -> tuple[World, ...]:
+        return tuple(engine.joining(world, key, fetches=True) for world in here)
+
+    patch.setattr(verdicts, "_joined", joined)
+
+
 MUTANTS: tuple[tuple[Patch, str], ...] = (
     (file_times_count, "uncommitted"),
     (a_leader_counts_that_is_no_voter, "committed"),
@@ -89,6 +104,11 @@ MUTANTS: tuple[tuple[Patch, str], ...] = (
     (no_set_follows_that_was_not_captured, "upper bound"),
     (a_change_of_voters_is_committed_at_once, "lower bound"),
     (recovery_needs_no_majority, "safe"),
+    (who_lags_counts_for_a_plan, "Lose"),
+    (who_lags_counts_for_a_plan, "Remove"),
+    (who_lags_counts_for_a_plan, "Replace"),
+    (who_lags_counts_for_a_plan, "Update"),
+    (an_added_voter_is_taken_for_in_sync, "Add"),
 )
 
 
