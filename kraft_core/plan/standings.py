@@ -7,7 +7,7 @@ copying, and that no other capture is newer. Anything less is NOT_KNOWN, in word
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -115,24 +115,44 @@ def _member(log: LeaderLog, key: ReplicaKey, is_voter: bool, capture: Capture | 
         return Member(key, is_voter, Standing.NOT_KNOWN, None, None, None, None, words, words, words)
     end = capture.known_end
     lag = max(0, log.end_offset - end) if end is not None else None
-    lag_ms = _lag_ms(capture, end, log.source) if lag and end is not None else 0
+    lag_ms = _lag_ms(log, capture, end) if lag and end is not None else 0
     log_gap = _log_gap(log, capture)
-    gap = log_gap or _epoch_gap(log, capture) or log.errors.get(capture.capture_id)
+    gap = log_gap or _epoch_gap(log, capture) or _snapshot_gap(log, end)
+    gap = gap or log.errors.get(capture.capture_id)
     standing, words = _standing(log, capture, lag, lag_ms, gap)
     at, by = capture.captured_at, capture.time_source
     return Member(key, is_voter, standing, end, lag, lag_ms, at, words, gap, log_gap, by, capture.in_epoch)
 
 
-def _lag_ms(capture: Capture, end: int, source: Capture) -> int:
-    """How long it lacks the first record that it lacks, of what the leader had appended by its capture.
+def _lag_ms(log: LeaderLog, capture: Capture, end: int) -> int:
+    """For how long at least (ms) it lacked a record that the leader had appended when it was captured.
 
     Where that is inside an epoch, the record came soon after its last one: leaders append twice a second.
     """
-    until = min(source.epoch_ranges[-1].last_appended_at, capture.captured_at)
-    epoch_range = next(epoch_range for epoch_range in source.epoch_ranges if epoch_range.end_offset > end)
-    is_inside = capture.epoch_ranges and epoch_range.first_offset < end
-    since = capture.epoch_ranges[-1].last_appended_at if is_inside else epoch_range.first_appended_at
+    ranges = log.source.epoch_ranges
+    until = min(ranges[-1].last_appended_at, capture.captured_at)
+    epoch_range = next(epoch_range for epoch_range in ranges if epoch_range.end_offset > end)
+    if capture.epoch_ranges and epoch_range.first_offset < end:
+        since = capture.epoch_ranges[-1].last_appended_at
+    else:
+        since = min([epoch_range.first_appended_at, *_contained_at(log, end)])
     return max(0, until - since)
+
+
+def _contained_at(log: LeaderLog, end: int) -> Iterator[int]:
+    """Times (ms) by which the record at `end` was appended, if snapshots of the leader's log contain it."""
+    for snapshot in log.known.facts.snapshots:
+        at = snapshot.last_contained_log_timestamp
+        if snapshot.proves and snapshot.end_offset > end and log.source.capture_id in snapshot.held_in and at:
+            yield at
+
+
+def _snapshot_gap(log: LeaderLog, end: int | None) -> str | None:
+    """Why a log that ends below the leader's does not show for how long it lags: the leader deleted that."""
+    start = log.source.epoch_ranges[0].first_offset
+    if end is None or end >= start:
+        return None
+    return f"its log ends at {end}, below the leader's, which begins at {start}: it has to fetch a snapshot"
 
 
 def _standing(

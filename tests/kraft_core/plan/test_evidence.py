@@ -25,7 +25,15 @@ from kraft_core.simulation.setup import Setup
 from kraft_core.simulation.soundness.captures import Copy
 from kraft_core.simulation.soundness.captures import facts_of as facts_of_copies
 from kraft_core.simulation.soundness.execution import Script, run_script
-from kraft_core.simulation.soundness.moves import Append, ChangeVoters, Elect, LawfulMove, Pull
+from kraft_core.simulation.soundness.moves import (
+    Append,
+    ChangeVoters,
+    Elect,
+    LawfulMove,
+    Pull,
+    Reboot,
+    WriteCheckpoint,
+)
 from tests.kraft_core.evidence.narrated import Story
 from tests.kraft_core.plan.captured import captured, facts_of
 
@@ -251,6 +259,22 @@ def test_a_leader_that_has_removed_itself_may_leave_voters_that_elect_nobody() -
     assert (lost.name, "had fetched the VotersRecord at 3" in lost.reason) == ("not_known", True)
     again = scripted(10, *begun, removal, Pull(4, 1), voters=4)
     assert judge(again, Lose((3,))).verdict.name == "safe"
+
+
+@pytest.mark.parametrize(("apart", "verdict"), [(10, "not_known"), (3_000, "unsafe")])
+def test_a_voter_that_has_to_fetch_a_snapshot_does_not_keep_up(apart: int, verdict: str) -> None:
+    """Leader 3 has deleted what voter 2 lacks: its log begins with the first record of its own epoch."""
+    deleted = (Elect(1, (2, 3)), Pull(3, 1, rounds=3), WriteCheckpoint(3, delete_older=True), Reboot(3))
+    quorum = scripted(apart, *deleted, Elect(3, (2,)))
+    judged = judge(quorum, Lose((1,)))
+    assert judged.verdict.name == verdict
+    if verdict == "not_known":
+        (missing,) = judged.missing
+        assert missing == (
+            "voter 2: its log ends at 0, below the leader's, which begins at 3: it has to fetch a snapshot"
+        )
+        fetched = scripted(apart, *deleted, Elect(3, (2,)), Pull(2, 3, rounds=3))
+        assert judge(fetched, Lose((1,))).verdict.name == "safe"
 
 
 def unidentified(earlier: str) -> CapturedQuorum:
