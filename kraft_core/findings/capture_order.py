@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from math import inf
 
-from kraft_core.evidence.facts import Capture
+from kraft_core.evidence.facts import CLOCK_SKEW_MS, Capture
 from kraft_core.evidence.holdings import copied_by
 
 
 def is_later(after: Capture, before: Capture) -> bool:
     """Whether a capture was provably taken after another one of the same replica."""
-    until, since = copied_by(before), after.captured_from
-    if until is not None and since is not None and until < since:
+    until = copied_by(before)
+    if until is not None and until < _since(after):
         return True
     if _is_stated(before) and _is_stated(after):
         return False
@@ -75,8 +75,8 @@ class _Neighbours:
 
     def last_before(self, capture: Capture) -> Capture | None:
         """The last in the sequence that was provably taken before."""
-        since = -inf if capture.captured_from is None else capture.captured_from
-        count = max(bisect_left(self._least_until, since), bisect_left(self._least_epoch, _reached(capture)))
+        by_time = bisect_left(self._least_until, _since(capture))
+        count = max(by_time, bisect_left(self._least_epoch, _reached(capture)))
         return self._captures[count - 1] if count else None
 
     def first_after(self, capture: Capture) -> Capture | None:
@@ -90,7 +90,7 @@ class _Neighbours:
 def newest_readable(captures: Sequence[Capture]) -> tuple[Capture, ...]:
     """Of the captures that could be read, those of which none is known to be older than another one."""
     readable = [capture for capture in captures if capture.readable]
-    since = max((c.captured_from for c in readable if c.captured_from is not None), default=-inf)
+    since = max(map(_since, readable), default=-inf)
     reached = max(map(_reached, readable), default=-1)
     reached_unstated = max((_reached(c) for c in readable if not _is_stated(c)), default=-1)
 
@@ -111,6 +111,16 @@ def taken_by(captures: Iterable[Capture]) -> int | None:
 
 def _is_stated(capture: Capture) -> bool:
     return capture.captured_until is not None
+
+
+def _since(capture: Capture) -> float:
+    """When it was taken at the earliest, by a clock that states times; -inf where nothing shows it.
+
+    Timestamps inside a copy are by the leader's clock.
+    """
+    if capture.captured_from is None:
+        return -inf
+    return capture.captured_from if _is_stated(capture) else capture.captured_from - CLOCK_SKEW_MS
 
 
 def _reached(capture: Capture) -> int:

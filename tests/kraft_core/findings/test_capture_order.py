@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft_core.evidence.facts import Capture, EpochRange
+from kraft_core.evidence.facts import CLOCK_SKEW_MS, Capture, EpochRange
 from kraft_core.findings.capture_order import is_later, newest_readable, successive
 
-TIMES = st.none() | st.integers(0, 6)
+# ms, apart by less than clocks differ, and by more.
+TIMES = st.none() | st.integers(0, 6).map(lambda n: n * 40_000)
 EPOCHS = st.none() | st.integers(0, 4)
 
 
@@ -30,7 +31,7 @@ def captures(draw: st.DrawFn) -> list[Capture]:
                 0,
                 0,
                 10,
-                () if epoch is None else (EpochRange(epoch, 0, 10, "", 0, draw(st.integers(0, 6))),),
+                () if epoch is None else (EpochRange(epoch, 0, 10, "", 0, draw(st.integers(0, 6)) * 40_000),),
                 quorum_state_epoch=draw(EPOCHS),
                 consistent=draw(st.booleans()),
                 readable=draw(st.integers(0, 4)) > 0,
@@ -81,3 +82,15 @@ def test_a_damaged_copy_of_the_same_moment_hides_no_other(damaged_first: bool) -
     after = replace(whole, capture_id="3", captured_from=5, captured_until=5, quorum_state_epoch=1)
     same = [damaged, whole] if damaged_first else [whole, damaged]
     assert (whole, after) in successive([*same, after])
+
+
+@pytest.mark.parametrize(("apart", "later"), [(1, False), (CLOCK_SKEW_MS, False), (CLOCK_SKEW_MS + 1, True)])
+def test_a_timestamp_inside_a_copy_is_by_another_clock_than_stated_times(apart: int, later: bool) -> None:
+    """Who made the first copy states its time; what the second one holds has the leader's."""
+    log = (EpochRange(2, 0, 10, "", 0, 100),)
+    stated = Capture("1", 1, "directory", 0, 0, 10, log, 2, captured_from=200, captured_until=200)
+    unstated = replace(stated, capture_id="2", captured_from=200 + apart, captured_until=None)
+    assert is_later(unstated, stated) is later
+    assert (newest_readable([unstated, stated]) == (unstated,)) is later
+    again = replace(unstated, captured_until=200 + apart)
+    assert is_later(again, stated)
