@@ -64,6 +64,11 @@ def held_by(execution: Execution, copy: Copy) -> PartialLog:
     return replace(log, batches=(*first, *rest), start_offset=then.segments[0].base_offset)
 
 
+def clock_error(execution: Execution, copy: Copy) -> int:
+    """By how much (ms) the clock that states a copy's time is fast; 0 where nothing states it."""
+    return 0 if copy.stated is None else copy.stated - execution.at[copy.log_at]
+
+
 def facts_of(lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> ClusterFacts:
     """The facts of some copies, as production reads them from the directories."""
     captures: list[Capture] = []

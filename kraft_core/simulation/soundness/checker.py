@@ -11,6 +11,7 @@ from kraft_core.protocol.replica import Replica
 from kraft_core.simulation.soundness.captures import Copy
 from kraft_core.simulation.soundness.claims import ClaimCheck, Unsound
 from kraft_core.simulation.soundness.drawing import (
+    copies_by_other_clocks,
     copies_of_all,
     fewer_copies,
     moved_back,
@@ -19,7 +20,8 @@ from kraft_core.simulation.soundness.drawing import (
 )
 from kraft_core.simulation.soundness.execution import Execution, Script, run_script, without
 
-SETS_OF_COPIES = 3  # of each execution, to be compared one after the other; and one of the whole quorum
+# Of each execution, to be compared one after the other.
+SETS_OF_COPIES = (random_copies, random_copies, random_copies, copies_of_all, copies_by_other_clocks)
 
 Part = tuple[str, str]
 """The part of Kraftlake and the kind of the answer."""
@@ -68,13 +70,13 @@ def counterexamples(seed: int, checked: Checked | None = None) -> Iterator[Count
     """The false answers of one execution's copies."""
     source = random.Random(seed)
     execution = random_execution(source)
-    for nth in range(SETS_OF_COPIES + 1):
-        is_whole = nth == SETS_OF_COPIES
-        copies = copies_of_all(source, execution) if is_whole else random_copies(source, execution)
-        nodes = None if is_whole else {source.randrange(1, execution.script.setup.size + 1)}
+    for draw in SETS_OF_COPIES:
+        copies = draw(source, execution)
+        node = source.randrange(1, execution.script.setup.size + 1)
         if checked is not None:
             checked.runs += 1
-        for unsound in ClaimCheck(execution, copies).unsound(nodes):
+        # All plans are asked for only where many can be safe.
+        for unsound in ClaimCheck(execution, copies).unsound(None if draw is copies_of_all else {node}):
             yield Counterexample(execution, copies, unsound)
 
 

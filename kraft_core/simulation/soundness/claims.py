@@ -13,6 +13,9 @@ findings      an error, in a lawful execution, that no missing file explains
 Rule 0 reports segments that are missing between others or damaged; rule 19 first segments that are missing
 without a checkpoint at their end, and a missing checkpoint. Both are right: the copies show a log that no
 replica can have, and only other copies could tell that the directory was whole.
+
+The clocks that state the times of copies may differ. A claim as of a time is then false only if it is false
+for as long before and after as they do. The rules of TIMED compare two such times.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ from kraft_core.plan.captured_quorum import CapturedQuorum, quorum_of
 from kraft_core.plan.registrations import Registered
 from kraft_core.raft.batches import Batch
 from kraft_core.raft.voters import VoterSet
-from kraft_core.simulation.soundness.captures import Copy, facts_of, held_by
+from kraft_core.simulation.soundness.captures import Copy, clock_error, facts_of, held_by
 from kraft_core.simulation.soundness.execution import (
     Execution,
     Place,
@@ -41,6 +44,8 @@ from kraft_core.simulation.soundness.execution import (
     can_commit,
 )
 from kraft_core.simulation.soundness.plan_claims import not_safe, registering_all, safe_actions
+
+TIMED = (8, 12, 14, 18)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,10 @@ def answers_to(facts: ClusterFacts, rule_facts: RuleFacts | None = None) -> Answ
 
 
 class ClaimCheck:
-    """One execution, some copies of its directories, and the answers that they give."""
+    """One execution, some copies of its directories, and the answers that they give.
+
+    apart: by how much (ms) two clocks that state times may differ.
+    """
 
     def __init__(
         self, execution: Execution, copies: tuple[Copy, ...], answers: Answers | None = None
@@ -86,12 +94,13 @@ class ClaimCheck:
         self.facts = facts_of((execution,), copies)
         self.answers = answers or answers_to(self.facts)
         self.last = max(copy.log_at for copy in copies)
+        self.apart = 2 * max(abs(clock_error(execution, copy)) for copy in copies)
 
     def unsound(self, nodes: Collection[int] | None = None) -> Iterator[Unsound]:
         """Every answer that is false, in a lawful execution; of the plans those on `nodes`, None: all."""
         yield from self.unsound_answers(nodes)
         for finding in self.answers.errors:
-            if not self._is_of_missing_files(finding):
+            if not self._is_of_missing_files(finding) and not (self.apart and finding.rule in TIMED):
                 yield Unsound("findings", f"error of rule {finding.rule}", finding.sentence)
 
     def unsound_answers(self, nodes: Collection[int] | None = None) -> Iterator[Unsound]:
@@ -147,6 +156,7 @@ class ClaimCheck:
             yield Unsound("evidence", verdict.status, f"{said}; in truth {found}")
 
     def _not_committed(self, batch: Batch, place: Place, as_of: int) -> str | None:
+        as_of += self.apart
         if _by(self.execution.committed_at, place, as_of):
             return None
         moment = self.execution.moment_at(as_of)
@@ -157,7 +167,7 @@ class ClaimCheck:
     def _not_truncated(self, batch: Batch, place: Place, as_of: int) -> str | None:
         if _by(self.execution.committed_at, place, self.execution.at[self.last]):
             return f"it was {self._since(self.execution.committed_at, place, 'committed')}"
-        if can_commit(self.execution, self.execution.moment_at(as_of), batch):
+        if can_commit(self.execution, self.execution.moment_at(as_of + self.apart), batch):
             return "a replica that holds it could still be elected"
         return None
 
@@ -166,7 +176,7 @@ class ClaimCheck:
             ("committed", self.execution.committed_at),
             ("stored by a majority in its epoch", self.execution.stored_at),
         ):
-            if _by(times, place, as_of):
+            if _by(times, place, as_of - self.apart):
                 return f"it was {self._since(times, place, name)}"
         return None
 
@@ -174,11 +184,13 @@ class ClaimCheck:
 
     def unsound_bounds(self) -> Iterator[Unsound]:
         for row in self.answers.evidence.high_watermarks:
-            true = self.execution.high_watermark_at(row.as_of)
+            least, true, most = (
+                self.execution.high_watermark_at(row.as_of + off) for off in (-self.apart, 0, self.apart)
+            )
             words = f"at {self._when(row.as_of)} it was {true}: {row.evidence}, {row.source}"
-            if row.lower_bound is not None and row.lower_bound > true:
+            if row.lower_bound is not None and row.lower_bound > most:
                 yield Unsound("evidence", "lower bound", f"high watermark >= {row.lower_bound}; {words}")
-            if row.upper_bound is not None and row.upper_bound < true:
+            if row.upper_bound is not None and row.upper_bound < least:
                 yield Unsound("evidence", "upper bound", f"high watermark <= {row.upper_bound}; {words}")
             if row.believed_bound is not None:
                 yield Unsound(
@@ -234,7 +246,7 @@ class ClaimCheck:
         as_of = advice.as_of if advice.as_of is not None else self._earliest(newest)
         chosen = {candidate.capture_id: candidate for candidate in advice.best}
         for copy, capture_id in self._captured():
-            lacked = self._lacked_by(copy, as_of) if capture_id in chosen else []
+            lacked = self._lacked_by(copy, as_of - self.apart) if capture_id in chosen else []
             if lacked:
                 candidate = chosen.pop(capture_id)
                 words = f"node {candidate.node_id} is safe as of {self._when(as_of)} ({advice.why})"
@@ -260,10 +272,17 @@ class ClaimCheck:
         if quorum is None or quorum.voters is None:
             return
         for action, verdict in safe_actions(quorum, nodes):
-            found = not_safe(self.execution, quorum, action, self._earliest(list(self.copies)), self.last)
+            earliest = self._earliest(list(self.copies)) - self.apart
+            found = not_safe(self.execution, quorum, action, earliest, {*self._moments(quorum), self.last})
             if found:
                 words = f"{action} is safe as of {self._when(quorum.evidence_from)}: {verdict.reason}"
                 yield Unsound("plan", type(action).__name__, f"{words}; in truth {found}")
+
+    def _moments(self, quorum: CapturedQuorum) -> Iterator[int]:
+        """Those that may be the one at which the evidence of a plan ends."""
+        assert quorum.evidence_from is not None
+        for off in (-self.apart, 0, self.apart):
+            yield self.execution.moment_at(quorum.evidence_from + off)
 
     # --- words
 

@@ -2,7 +2,7 @@
 
 Half of the sets of captures are incomplete: soundness.missing says what their copies lack. In a fifth of them
 half of the stated times are wrong: too early for what the copies hold by more than clocks differ. Wrong times
-that no file belies are not drawn, for no answer could be true.
+that no file belies are not drawn, for no answer could be true, but those of clocks that differ by seconds.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from kraft_core.simulation.soundness.moves import (
 MOST_MOVES = 22
 MOST_BATCHES = 6
 MOST_COPIES = 6
+MOST_CLOCK_ERROR_MS = CLOCK_SKEW_MS // 4  # of a machine that copies directories
 _SETUP_SEED = 1  # directory ids; the same in all runs, so that formatted replicas are equal
 # How often each move is drawn: calm, elections, changes of voters, snapshots and disks.
 _WEIGHTS = (
@@ -136,6 +137,16 @@ def copies_of_all(source: random.Random, execution: Execution) -> tuple[Copy, ..
             copy = replace(copy, missing=random_missing(source, execution.moments[at][slot], has_id=True))
         copies.append(copy)
     return tuple(copies)
+
+
+def copies_by_other_clocks(source: random.Random, execution: Execution) -> tuple[Copy, ...]:
+    """Random copies, with times by the clock of each directory's machine."""
+    most = MOST_CLOCK_ERROR_MS
+    fast = {slot: source.randint(-most, most) for slot in sorted(execution.moments[-1])}
+    return tuple(
+        copy if copy.stated is None else replace(copy, stated=copy.stated + fast[copy.slot])
+        for copy in random_copies(source, execution)
+    )
 
 
 def _misdated(source: random.Random, copy: Copy) -> Copy:

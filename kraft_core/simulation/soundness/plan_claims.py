@@ -61,17 +61,13 @@ def _actions(quorum: CapturedQuorum, nodes: Collection[int] | None) -> Iterator[
 
 
 def not_safe(
-    execution: Execution, quorum: CapturedQuorum, action: Action, earliest: int, last: int
+    execution: Execution, quorum: CapturedQuorum, action: Action, earliest: int, moments: Collection[int]
 ) -> str | None:
-    """What is wrong with an action, both when its evidence ends and at moment `last`; None if nothing is.
+    """What is wrong with an action at each of the moments; None if nothing is at one of them.
 
     earliest: when (ms) the first of the copies was made.
     """
-    assert quorum.evidence_from is not None
-    found = [
-        _not_safe_at(execution, quorum, action, moment, earliest)
-        for moment in {execution.moment_at(quorum.evidence_from), last}
-    ]
+    found = [_not_safe_at(execution, quorum, action, moment, earliest) for moment in moments]
     return found[0] if all(found) else None
 
 

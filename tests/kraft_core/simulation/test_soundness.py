@@ -44,7 +44,7 @@ from kraft_core.simulation.soundness.moves import (
 )
 from kraft_core.simulation.soundness.unlawful import KINDS, Unlawful, check_unlawful
 
-RUNS = 320
+RUNS = 400
 UNLAWFUL_RUNS = 6
 
 
@@ -225,7 +225,7 @@ def _by_node(captures: tuple[Capture, ...]) -> list[Capture]:
 
 
 def test_the_command_prints_what_it_found(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["--seed", "3", "--soundness", "8"])
+    main(["--seed", "3", "--soundness", "10"])
     out = capsys.readouterr().out
-    assert out.startswith("8 sets of captures of lawful quorums from seed 3: ")
+    assert out.startswith("10 sets of captures of lawful quorums from seed 3: ")
     assert all(f"\n{kind.name}: {kind.what} in " in out for kind in KINDS)
