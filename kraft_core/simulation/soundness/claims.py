@@ -271,8 +271,8 @@ class ClaimCheck:
         quorum = self.answers.quorum
         if quorum is None or quorum.voters is None:
             return
+        earliest = self._earliest(list(self.copies)) - self.apart
         for action, verdict in safe_actions(quorum, nodes):
-            earliest = self._earliest(list(self.copies)) - self.apart
             found = not_safe(self.execution, quorum, action, earliest, {*self._moments(quorum), self.last})
             if found:
                 words = f"{action} is safe as of {self._when(quorum.evidence_from)}: {verdict.reason}"

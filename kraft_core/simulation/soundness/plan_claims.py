@@ -29,7 +29,7 @@ class Aftermath:
     elects: whether the others may have to elect a leader.
     """
 
-    counting: tuple[Voter, ...]
+    counting: VoterSet
     gone: int | None = None
     elects: bool = False
 
@@ -86,7 +86,7 @@ def _not_safe_at(
             if voter.matches(replica.key)
             and all(holds(replica, batch, execution.committed_at) for batch in committed)
         ]
-        if len(up) < len(after.counting) // 2 + 1:
+        if len(up) < after.counting.majority:
             names = [voter.key.id for voter in after.counting]
             return f"of the voters {names} only {up} hold what was committed"
         if after.elects and not electable(left):
@@ -99,32 +99,31 @@ def _aftermaths(quorum: CapturedQuorum, action: Action, voters: VoterSet) -> Ite
 
     A new disk under an old id is added once it has the log: until then the voters left need no vote of it.
     """
-    every = tuple(voters)
     match action:
         case Lose(node_ids=(node,)) | Update(node_id=node):
-            yield Aftermath(every, node, elects=True)
+            yield Aftermath(voters, node, elects=True)
         case Remove(node_id=node):
-            yield Aftermath(_without(every, node))
+            yield Aftermath(_without(voters, node))
         case Add(node_id=node, directory_id=directory):
-            yield Aftermath(_with(every, ReplicaKey(node, directory)))
+            yield Aftermath(_with(voters, ReplicaKey(node, directory)))
         case Replace(node_id=node, successor=None):
-            yield Aftermath(every, node, elects=True)
-            yield Aftermath(_without(every, node), node)
+            yield Aftermath(voters, node, elects=True)
+            yield Aftermath(_without(voters, node), node)
         case Replace(node_id=node, successor=int(successor)):
             (key, *_) = (member.key for member in quorum.members_of(successor) if not member.is_voter)
-            yield Aftermath(every, node, elects=True)
-            yield Aftermath(_with(every, key), node)
-            yield Aftermath(_without(_with(every, key), node), node)
+            yield Aftermath(voters, node, elects=True)
+            yield Aftermath(_with(voters, key), node)
+            yield Aftermath(_without(_with(voters, key), node), node)
         case _:
             raise AssertionError(action)
 
 
-def _with(voters: tuple[Voter, ...], key: ReplicaKey) -> tuple[Voter, ...]:
-    return voters if any(voter.matches(key) for voter in voters) else (*voters, Voter(key))
+def _with(voters: VoterSet, key: ReplicaKey) -> VoterSet:
+    return VoterSet.of((*voters, Voter(key))) if voters.voter_for(key) is None else voters
 
 
-def _without(voters: tuple[Voter, ...], node: int) -> tuple[Voter, ...]:
-    return tuple(voter for voter in voters if voter.key.id != node)
+def _without(voters: VoterSet, node: int) -> VoterSet:
+    return VoterSet.of(voter for voter in voters if voter.key.id != node)
 
 
 def _voters_in_force(replicas: Mapping[int, Replica]) -> VoterSet | None:
