@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,9 @@ HISTORY = {
     "spark.sql.ui.retainedExecutions": "1",
     "spark.sql.ui.explainMode": "simple",
 }
+# Spark interprets queries over a few rows sooner than it compiles them, its default.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 
 class ByModule(LoadScopeScheduling):
@@ -125,20 +129,19 @@ def spark() -> Iterator[object]:
     from jobs.runtime.session import open_session
 
     workers = {"spark.python.daemon.module": "tests.python_workers"}
-    own = {"spark.driver.extraJavaOptions": JAVA_OPTIONS, **HISTORY, **workers}
+    own = {"spark.driver.extraJavaOptions": JAVA_OPTIONS, **HISTORY, **INTERPRETED, **workers}
     session = open_session("local[2]", quick=True, own=own)
     yield session
     session.stop()
 
 
-@pytest.fixture
-def interpreted(spark: Any) -> Iterator[None]:
-    """Spark interprets queries over a few rows sooner than it compiles them."""
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    for name, value in settings.items():
+@contextmanager
+def compiled(spark: Any) -> Iterator[None]:
+    """Within the block, Spark compiles queries, as in every session of the product."""
+    for name, value in COMPILED.items():
         spark.conf.set(name, value)
     yield
-    for name in settings:
+    for name in COMPILED:
         spark.conf.unset(name)
 
 
@@ -176,6 +179,7 @@ def lake(spark: Any, golden_captures: list[Path], tmp_path_factory: pytest.TempP
         if shared.exists():
             shutil.copytree(shared, path)
         else:
-            assert run(path, *golden_captures) == 0
+            with compiled(spark):
+                assert run(path, *golden_captures) == 0
             shutil.copytree(path, shared)
     return opened(spark, path)

@@ -30,7 +30,8 @@ from transforms.lake.delta_rs import by_cluster, exists, opened, rows_with
 from transforms.lake.isolation import described
 from transforms.lake.lake import Lake
 from transforms.lake.tables import BATCHES, CAPTURES, SNAPSHOT_CHECKS, SNAPSHOTS
-from transforms.quality.snapshot_checks import EQUAL, KEY, UNREAD_LOG, checked_snapshots
+from transforms.quality.replay_pieces import KEY
+from transforms.quality.snapshot_checks import EQUAL, UNREAD_LOG, checked_snapshots
 
 Row = dict[str, Any]
 NOT_COMPARED = "its checkpoints could not be compared"

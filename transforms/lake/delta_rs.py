@@ -6,6 +6,7 @@ A Spark session and its first query cost 20 seconds, every new query a second of
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
@@ -29,6 +30,7 @@ from transforms.lake.storage.table_folders import (
     read_table,
     table_folder,
 )
+from transforms.lake.table_files import MOST_CHARACTERS
 from transforms.lake.tables import CAPTURES, Table
 
 # --- reading ---
@@ -132,6 +134,27 @@ def count_rows(
         return 0
     condition = _condition(where, wanted)
     return opened(lake, table, where=condition).count_rows(filter=condition)
+
+
+def rows_by_cluster(lake: Location, table: Table, clusters: Collection[str]) -> Counter[str]:
+    """How many rows each of the clusters has that has any.
+
+    Small tables have a file a cluster, whose statistics tell; others are read.
+    """
+    found: Counter[str] = Counter()
+    if not exists(lake, table):
+        return found
+    with read_table(lake, table) as held:
+        added = pa.table(held.get_add_actions(flatten=True)).to_pylist()
+    for file in added:
+        cluster = file.get(f"min.{CLUSTER}")
+        is_exact = cluster is not None and len(cluster) < MOST_CHARACTERS and file["num_records"] is not None
+        if not is_exact or file[f"max.{CLUSTER}"] != cluster:
+            ids = arrow_with(lake, table, [CLUSTER], cluster_id=clusters)[CLUSTER]
+            return Counter({pair["values"]: pair["counts"] for pair in pc.value_counts(ids).to_pylist()})
+        if cluster in clusters:
+            found[cluster] += file["num_records"]
+    return found
 
 
 def distinct(lake: Location, table: Table, column: str, **wanted: Iterable[str]) -> set[str]:

@@ -10,11 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from transforms.lake.commits import TableWriter
-from transforms.lake.delta_rs import arrow_with, exists, rows_with
+from transforms.lake.delta_rs import rows_by_cluster, rows_with
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import DERIVATIONS, REPLAY_VERSION, REPLAYS, TABLES
 
@@ -37,10 +36,8 @@ def derived_counts(lake: Location, clusters: Collection[str]) -> dict[str, Count
     """By cluster the rows of each derived table that has any of it."""
     found: dict[str, Counts] = {cluster: {} for cluster in clusters}
     for table in DERIVED_TABLES:
-        if exists(lake, table):
-            ids = arrow_with(lake, table, ["cluster_id"], cluster_id=clusters)["cluster_id"]
-            for pair in pc.value_counts(ids).to_pylist():
-                found[pair["values"]][table.name] = pair["counts"]
+        for cluster, rows in rows_by_cluster(lake, table, clusters).items():
+            found[cluster][table.name] = rows
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,9 @@ from transforms.histories.replay_records import (
     WAS_READ,
     Held,
     Range,
+    checkpoint_columns,
     in_ranges,
+    log_columns,
     scanned,
     struct_columns,
 )
@@ -34,6 +36,12 @@ OF_PARTITIONS = (REGISTRATION, CHANGE)
 STRUCTS = struct_columns(OF_PARTITIONS)
 # Records that count, and those of which nothing is known.
 MEANT = ds.field("type").isin([*TYPES, *MARKERS]) | ~WAS_READ
+# What is read of the tables: columns and condition.
+READ = {
+    RECORDS: (log_columns(TYPES), MEANT),
+    SNAPSHOT_RECORDS: (checkpoint_columns(TYPES), MEANT),
+}
+KEY = ["end_offset", "leader_epoch", "content_digest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,38 +103,113 @@ def joined(pieces: Iterable[Piece]) -> Piece:
     return Piece(pa.concat_tables([piece.partitions for piece in every]), others)
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Records of a cluster in a table, by their places in the column `place`.
+class Source(Protocol):
+    """Records of a log or of a checkpoint that count, and those of which nothing is known."""
 
-    where: the condition of those that are meant. ranges: of the log in which they lie, None: of a checkpoint.
-    """
+    def read(self, columns: Sequence[str], low: int = 0, high: int = END) -> Iterator[pa.Table]:
+        """The columns of those in places from `low` to `high`, exclusive, in any order.
+
+        Their places are the first column, offset.
+        """
+        ...
+
+
+class Records(Protocol):
+    """The records of a cluster in its logs and checkpoints."""
+
+    def log(self, ranges: Sequence[Range]) -> Source:
+        """The records in these ranges; the place of one is its offset."""
+        ...
+
+    def checkpoint(self, checkpoint: CheckpointKey) -> Source:
+        """The records of a checkpoint; the place of one is its position."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecords:
+    """Records that are read from the tables whenever they are asked for."""
 
     held: Held
-    table: Table
     cluster: str
+
+    def log(self, ranges: Sequence[Range]) -> Source:
+        first = min((part.first_offset for part in ranges), default=0)
+        return _Stored(self, RECORDS, "offset", MEANT & (ds.field("offset") >= first), ranges)
+
+    def checkpoint(self, checkpoint: CheckpointKey) -> Source:
+        where = MEANT & (ds.field("leader_epoch") == checkpoint.leader_epoch)
+        where &= ds.field("content_digest") == checkpoint.content_digest
+        where &= ds.field("end_offset") == checkpoint.end_offset
+        return _Stored(self, SNAPSHOT_RECORDS, "position", where, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """place: the column of places. ranges: of the log in which the records lie, None: of a checkpoint."""
+
+    records: StoredRecords
+    table: Table
     place: str
     where: ds.Expression
     ranges: Sequence[Range] | None
 
-    @classmethod
-    def of_log(cls, held: Held, cluster: str, log: Sequence[Range]) -> Source:
-        first = min((part.first_offset for part in log), default=0)
-        return cls(held, RECORDS, cluster, "offset", MEANT & (ds.field("offset") >= first), log)
-
-    @classmethod
-    def of_checkpoint(cls, held: Held, cluster: str, checkpoint: CheckpointKey) -> Source:
-        where = MEANT & (ds.field("leader_epoch") == checkpoint.leader_epoch)
-        where &= ds.field("content_digest") == checkpoint.content_digest
-        where &= ds.field("end_offset") == checkpoint.end_offset
-        return cls(held, SNAPSHOT_RECORDS, cluster, "position", where, None)
-
-    def read(self, columns: Sequence[str], where: ds.Expression) -> Iterator[pa.Table]:
-        """The columns of rows for which a condition holds, in any order; the place is named offset."""
-        named = [self.place, *columns]
-        for _, rows in scanned(self.held, self.table, named, self.where & where, [self.cluster]):
+    def read(self, columns: Sequence[str], low: int = 0, high: int = END) -> Iterator[pa.Table]:
+        named, place = [self.place, *columns], ds.field(self.place)
+        within = self.where & (place >= low) & (place < high)
+        for _, rows in scanned(self.records.held, self.table, named, within, [self.records.cluster]):
             rows = rows.select(named).rename_columns(["offset", *columns])
             yield rows if self.ranges is None else in_ranges(rows, self.ranges)
+
+
+class SmallRecords:
+    """The same in memory, in order: a scan takes longer than it takes to read what is small as a whole.
+
+    held: of the cluster alone, with the columns of READ.
+    """
+
+    def __init__(self, held: Held) -> None:
+        self._log = _sorted(held, RECORDS, ["offset"])
+        rows = _sorted(held, SNAPSHOT_RECORDS, [*KEY, "position"])
+        self._checkpoints = rows.rename_columns({"position": "offset"})
+        self._spans = _spans(rows.select(KEY))
+
+    def log(self, ranges: Sequence[Range]) -> Source:
+        return _Small(in_ranges(self._log, ranges))
+
+    def checkpoint(self, checkpoint: CheckpointKey) -> Source:
+        first, end = self._spans.get(checkpoint, (0, 0))
+        return _Small(self._checkpoints.slice(first, end - first))
+
+
+@dataclass(frozen=True, slots=True)
+class _Small:
+    """rows: in the order of their places."""
+
+    rows: pa.Table
+
+    def read(self, columns: Sequence[str], low: int = 0, high: int = END) -> Iterator[pa.Table]:
+        first, end = np.searchsorted(offsets(self.rows), [low, high])
+        yield self.rows.select(["offset", *columns]).slice(first, end - first)
+
+
+def _sorted(held: Held, table: Table, by: Sequence[str]) -> pa.Table:
+    """All rows of a table, none of one that is not there."""
+    names, _ = READ[table]
+    if table not in held:
+        return pa.schema([table.arrow_schema.field(name) for name in names]).empty_table()
+    return held[table].to_table(names).sort_by([(name, "ascending") for name in by])
+
+
+def _spans(keys: pa.Table) -> dict[CheckpointKey, tuple[int, int]]:
+    """Of sorted keys of checkpoints the first row of each, and the end of its rows."""
+    runs = keys.append_column("row", pa.array(np.arange(len(keys))))
+    found = runs.group_by(KEY, use_threads=False).aggregate([("row", "min"), ("row", "max")])
+    spans = zip(found["row_min"].to_pylist(), found["row_max"].to_pylist(), strict=True)
+    return {
+        CheckpointKey(**key): (first, last + 1)
+        for key, (first, last) in zip(found.select(KEY).to_pylist(), spans, strict=True)
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +230,7 @@ class RecordPlaces:
     def of(cls, source: Source) -> RecordPlaces:
         names: dict[str, int] = {}
         found, types, unread = [np.array([], dtype=np.int64)], [np.array([], dtype=np.int16)], END
-        for rows in source.read(["leader_epoch", "type", "unread_reason"], ds.scalar(True)):
+        for rows in source.read(["leader_epoch", "type", "unread_reason"]):
             coded = rows["type"].combine_chunks().dictionary_encode()
             codes = [names.setdefault(name, len(names)) for name in coded.dictionary.to_pylist()]
             found.append(offsets(rows))
@@ -168,15 +251,13 @@ def pieces(source: Source, places: RecordPlaces, below: int) -> Iterator[Piece]:
     for low, high in pairwise([*lows, below]):
         first, end = np.searchsorted(known, [low, high])
         types = sorted(places.names[n] for n in np.unique(places.types[first:end]))
-        within = (ds.field(source.place) >= low) & (ds.field(source.place) < high)
-        yield divided(read_in_order(source, within, types))
+        yield divided(read_in_order(source, low, high, types))
 
 
-def read_in_order(source: Source, within: ds.Expression, types: Sequence[str]) -> pa.Table:
-    """The records of some types in their order, with the structs of these and of partitions."""
+def read_in_order(source: Source, low: int, high: int, types: Sequence[str]) -> pa.Table:
+    """The records in places from `low` to `high` in order, with the structs of their types and partitions."""
     columns = [*ENVELOPE, *dict.fromkeys([*STRUCTS, *struct_columns(types)])]
-    found = list(source.read(columns, within & ds.field("type").isin(types)))
-    rows = pa.concat_tables(found)
+    rows = pa.concat_tables(list(source.read(columns, low, high)))
     ascends = (np.diff(offsets(rows)) >= 0).all()
     return rows if ascends else rows.take(pa.array(np.argsort(offsets(rows), kind="stable")))
 

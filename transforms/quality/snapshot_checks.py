@@ -10,49 +10,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
 
 from kraft_core.findings.facts import SnapshotDeviation
 from kraft_core.findings.snapshot_deviations import MAX_REPORTED, unlawful_deviations
 from kraft_core.findings.snapshot_replays import CheckpointKey, SnapshotReplay
 from kraft_core.image.snapshot_check import deviations
-from transforms.histories.replay_records import (
-    END,
-    TOGETHER,
-    Held,
-    checkpoint_columns,
-    counted,
-    in_memory,
-    log_columns,
-    opened,
-)
+from transforms.histories.replay_records import END, TOGETHER, Held, counted, in_memory, opened
 from transforms.lake.isolation import described, raise_if_of_store
 from transforms.lake.spark_rows import spark_types, to_rows
 from transforms.lake.spark_tasks import in_groups, in_tasks
 from transforms.lake.storage.location import Location
-from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS
 from transforms.quality.partition_differences import unequal_shown
-from transforms.quality.replay_pieces import MEANT, TYPES, Piece, RecordPlaces, Source, pieces
+from transforms.quality.replay_pieces import (
+    KEY,
+    READ,
+    Piece,
+    RecordPlaces,
+    Records,
+    SmallRecords,
+    StoredRecords,
+    pieces,
+)
 from transforms.quality.replayed import Replayed
 
 Row = dict[str, Any]
 Count = Callable[[int], None]
 EQUAL, LAWFUL, DEVIATES = "equal", "lawful", "deviates"
 UNREAD_LOG, UNREAD_CHECKPOINT = "unread_log", "unread_checkpoint"
-KEY = ("end_offset", "leader_epoch", "content_digest")
 KEY_FIELDS = [("end_offset", pa.int64()), ("leader_epoch", pa.int32()), ("content_digest", pa.string())]
 DEVIATION = tuple(name for name in SnapshotDeviation.__slots__ if name not in KEY)
 # A second's work, which the driver does: a query costs Spark as much before it reads a record.
 IN_DRIVER = 20_000
-# What a comparison reads: columns and condition by table.
-READ = {
-    RECORDS: (log_columns(TYPES), MEANT),
-    SNAPSHOT_RECORDS: (checkpoint_columns(TYPES), ds.scalar(True)),
-}
 CHECKED = pa.schema(
     [
         ("replay", pa.int32()),
@@ -119,42 +112,41 @@ def _checked_in_tasks(
 
 
 def checked_group(lake: Location, group: Sequence[Numbered], count: Count) -> Iterator[Row]:
-    """The rows of CHECKED of some replays: small clusters are read together, one that is alone in pieces."""
+    """The rows of CHECKED of some replays: small clusters are read together, a large one in pieces."""
     small: dict[str, Held] = {}
-    if len(group) > 1:
+    if sum(each.size for each in group) <= TOGETHER:
         # What cannot be read together is read cluster by cluster: then one alone fails.
         with suppress(Exception):
-            clusters = sorted({each.cluster_id for each in group})
-            small = in_memory(opened(lake, *READ), READ, clusters)
+            small = in_memory(opened(lake, *READ), READ, sorted({each.cluster_id for each in group}))
+    read = cache(lambda cluster: _records(lake, cluster, small.get(cluster)))
     for each in group:
-        for row in checked(lake, each.cluster_id, each.replay, small.get(each.cluster_id), count):
+        for row in _checked(lake, read, each, count):
             yield {"replay": each.number} | row
 
 
-def checked(
-    lake: Location,
-    cluster: str,
-    replay: SnapshotReplay,
-    held: Held | None = None,
-    count: Count = lambda _: None,
+def _records(lake: Location, cluster: str, held: Held | None) -> Records:
+    """held: all that is read of the cluster, where it is in memory."""
+    return StoredRecords(opened(lake, *READ), cluster) if held is None else SmallRecords(held)
+
+
+def _checked(
+    lake: Location, read: Callable[[str], Records], numbered: Numbered, count: Count
 ) -> Iterator[Row]:
-    """The rows of CHECKED of one replay. held: the cluster's records, None to read them from the lake."""
+    """The rows of CHECKED of one replay."""
     try:
-        yield from outcomes(opened(lake, *READ) if held is None else held, cluster, replay, count)
+        yield from outcomes(read(numbered.cluster_id), numbered.replay, count)
     except Exception as error:  # what is wrong with one cluster must not fail the others
         raise_if_of_store(error, lake)
         yield {"failure": described(error)}
 
 
-def outcomes(
-    held: Held, cluster: str, replay: SnapshotReplay, count: Count = lambda _: None
-) -> Iterator[Row]:
+def outcomes(records: Records, replay: SnapshotReplay, count: Count = lambda _: None) -> Iterator[Row]:
     """The outcome of each comparison of a replay."""
-    log = LogReplay(held, cluster, replay, count)
+    log = LogReplay(records, replay, count)
     for checkpoint in sorted(comparison.checkpoint for comparison in replay.comparisons):
         replayed = log.below(checkpoint.end_offset)
         key = {name: getattr(checkpoint, name) for name in KEY}
-        yield key | compared(replayed, loaded(held, cluster, checkpoint), checkpoint)
+        yield key | compared(replayed, loaded(records, checkpoint), checkpoint)
     log.finish()
 
 
@@ -164,12 +156,10 @@ class LogReplay:
     count: called with how many more offsets were replayed.
     """
 
-    def __init__(
-        self, held: Held, cluster: str, replay: SnapshotReplay, count: Count = lambda _: None
-    ) -> None:
-        start = Replayed() if replay.start is None else loaded(held, cluster, replay.start)
+    def __init__(self, records: Records, replay: SnapshotReplay, count: Count = lambda _: None) -> None:
+        start = Replayed() if replay.start is None else loaded(records, replay.start)
         self._state = start or Replayed()
-        source = Source.of_log(held, cluster, replay.log)
+        source = records.log(replay.log)
         places = RecordPlaces.of(source)
         # Two records at one offset: captures contradict each other there, which other rules report.
         self._known_below = -1 if start is None else min(places.unread, places.repeated)
@@ -206,9 +196,9 @@ class LogReplay:
             self._reached = offset
 
 
-def loaded(held: Held, cluster: str, checkpoint: CheckpointKey) -> Replayed | None:
+def loaded(records: Records, checkpoint: CheckpointKey) -> Replayed | None:
     """The state in a checkpoint; None where a record of it cannot be read."""
-    source = Source.of_checkpoint(held, cluster, checkpoint)
+    source = records.checkpoint(checkpoint)
     places = RecordPlaces.of(source)
     if places.unread < END:
         return None

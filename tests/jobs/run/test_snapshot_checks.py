@@ -18,6 +18,7 @@ from deltalake import write_deltalake
 from jobs.derivation.compare_snapshots import cluster_comparisons, key_of, wanted_comparisons
 from jobs.runtime.task_counts import task_count
 from kraft_core.findings.snapshot_replays import Comparison, replays
+from transforms.histories.replay_records import opened
 from transforms.lake.delta_rs import arrow_with, rows_with
 from transforms.lake.lake import existing_lake
 from transforms.lake.tables import (
@@ -29,12 +30,12 @@ from transforms.lake.tables import (
     SNAPSHOTS,
 )
 from transforms.quality import snapshot_checks
+from transforms.quality.replay_pieces import READ, StoredRecords
 from transforms.quality.snapshot_checks import (
     DEVIATES,
     EQUAL,
     UNREAD_CHECKPOINT,
     UNREAD_LOG,
-    checked,
     checked_snapshots,
 )
 
@@ -79,7 +80,8 @@ def outcomes(lake: Path, wanted: list[Comparison], known: dict[Comparison, Row])
     found: dict[Comparison, Row] = {}
     for replay in replays(wanted, equal):
         of_key = {c.checkpoint: c for c in replay.comparisons}
-        found |= {of_key[key_of(row)]: row for row in checked(lake, CLUSTER, replay)}
+        records = StoredRecords(opened(lake, *READ), CLUSTER)
+        found |= {of_key[key_of(row)]: row for row in snapshot_checks.outcomes(records, replay)}
     return found
 
 

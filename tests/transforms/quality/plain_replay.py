@@ -12,12 +12,11 @@ from kraft_core.image.from_columns import StoredRecord
 from kraft_core.image.image import Image
 from kraft_core.image.snapshot_check import deviations
 from transforms.histories.replay_records import Held, checkpoint_records, log_records
-from transforms.quality.replay_pieces import MEANT, TYPES
+from transforms.quality.replay_pieces import KEY, MEANT, TYPES
 from transforms.quality.snapshot_checks import (
     DEVIATES,
     DEVIATION,
     EQUAL,
-    KEY,
     LAWFUL,
     UNREAD_CHECKPOINT,
     UNREAD_LOG,

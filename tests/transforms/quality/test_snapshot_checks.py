@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
@@ -40,6 +40,7 @@ from tests.transforms.quality import plain_replay
 from transforms.histories import replay_records
 from transforms.histories.partition_states import worded
 from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS, Table
+from transforms.quality.replay_pieces import READ, Records, SmallRecords, StoredRecords
 from transforms.quality.replayed import Replayed
 from transforms.quality.snapshot_checks import (
     DEVIATES,
@@ -257,6 +258,14 @@ def by_core(seed: int) -> list[tuple[Outcome, Image | None, Image | None]]:
     return found
 
 
+def stored_records(one: Case) -> Records:
+    return StoredRecords(one.held, CLUSTER)
+
+
+def small_records(one: Case) -> Records:
+    return SmallRecords(replay_records.in_memory(one.held, READ, [CLUSTER])[CLUSTER])
+
+
 def checkpoints_of(one: Case) -> list[CheckpointKey]:
     return sorted(comparison.checkpoint for comparison in one.replay.comparisons)
 
@@ -273,17 +282,19 @@ def test_the_cases_hold_what_is_rare() -> None:
 
 @pytest.mark.parametrize("seeds", [SEEDS, pytest.param(MANY_SEEDS, marks=pytest.mark.long)])
 @pytest.mark.parametrize("together", [7, 50_000])
+@pytest.mark.parametrize("records", [stored_records, small_records])
 def test_random_logs_are_judged_as_by_the_core(
-    monkeypatch: pytest.MonkeyPatch, together: int, seeds: int
+    monkeypatch: pytest.MonkeyPatch, records: Callable[[Case], Records], together: int, seeds: int
 ) -> None:
     """In pieces of a few records, and in one; every value is equal, also those that no deviation shows."""
     monkeypatch.setattr(replay_records, "TOGETHER", together)
     for seed in range(seeds):
         one, wanted = case(seed), by_core(seed)
-        assert list(outcomes(one.held, CLUSTER, one.replay)) == [row for row, _, _ in wanted], seed
-        log = LogReplay(one.held, CLUSTER, one.replay)
+        read = records(one)
+        assert list(outcomes(read, one.replay)) == [row for row, _, _ in wanted], seed
+        log = LogReplay(read, one.replay)
         for checkpoint, (_, *images) in zip(checkpoints_of(one), wanted, strict=True):
-            states = log.below(checkpoint.end_offset), loaded(one.held, CLUSTER, checkpoint)
+            states = log.below(checkpoint.end_offset), loaded(read, checkpoint)
             for state, image in zip(states, images, strict=True):
                 assert (state is None) == (image is None), seed
                 if state is not None and image is not None:
@@ -297,7 +308,7 @@ def test_every_offset_of_the_log_is_counted_once(monkeypatch: pytest.MonkeyPatch
     for seed in range(20):
         one = case(seed)
         counts: list[int] = []
-        list(outcomes(one.held, CLUSTER, one.replay, counts.append))
+        list(outcomes(stored_records(one), one.replay, counts.append))
         assert sum(counts) == sum(part.end_offset - part.first_offset for part in one.replay.log)
         assert min(counts, default=1) > 0
 
@@ -324,7 +335,7 @@ def test_of_many_partitions_that_differ_the_first_are_reported() -> None:
     made += [("PARTITION_RECORD", partition_fields(id_, n)) for n in range(700) for id_ in topics]
     made += [("PRODUCER_IDS_RECORD", {"brokerId": 1, "brokerEpoch": 1, "nextProducerId": 5})]
     one = simple_case(rows(made), made[:2] + [changed(*each, Random(1)) for each in made[2:-1:2]])
-    (row,) = outcomes(one.held, CLUSTER, one.replay)
+    (row,) = outcomes(stored_records(one), one.replay)
     assert [row] == list(plain_replay.outcomes(one.held, CLUSTER, one.replay))
     assert len(row["deviations"]) == MAX_REPORTED
     assert {d["kind"] for d in row["deviations"]} == {PARTITIONS}
@@ -346,4 +357,4 @@ def test_records_of_partitions_that_no_codec_wrote_fail_the_replay(column: str) 
         table.set_column(at, table.schema.field(at), pa.nulls(3, table.schema.field(at).type))
     )
     with pytest.raises(ValueError, match=f"type {column} lacks fields"):
-        list(outcomes(one.held, CLUSTER, one.replay))
+        list(outcomes(stored_records(one), one.replay))

@@ -104,6 +104,20 @@ def found(folder: Location, pattern: str) -> Iterator[Location]:
     return folder.glob(pattern)
 
 
+def holds(folder: Location, suffix: str) -> bool:
+    """Whether a folder holds a name with that end; not where there is no folder that may be read.
+
+    Raises OSError where a store does not say.
+    """
+    if isinstance(folder, StoreUrl):
+        return any(name.endswith(suffix) for name in objects.names_in(folder))
+    try:
+        with os.scandir(folder) as entries:
+            return any(entry.name.endswith(suffix) for entry in entries)
+    except OSError:
+        return False
+
+
 def text_of(path: Location) -> str:
     """The content of a file. Raises OSError and ValueError."""
     return objects.content(path).decode() if isinstance(path, StoreUrl) else path.read_text()

@@ -59,7 +59,9 @@ def kept_open(folder: Path, opened: Callable[[], DeltaTable]) -> Iterator[DeltaT
     else:
         log, held = _log(folder / LOG), opened()
     yield held
-    # A commit may have moved it, or come between listing and opening.
+    # A commit within the block has moved it, or one has come between listing and opening.
+    if log is None or held.version() != log.version:
+        log = _log(folder / LOG)
     if log is not None and held.version() == log.version:
         if len(_open) >= MOST_OPEN:
             _open.clear()

@@ -58,7 +58,7 @@ def exists(lake: Location, table: Table) -> bool:
     folder = table_folder(lake, table)
     if folder in _found or folder in _missing:
         return folder in _found
-    found = any(files.found(folder / LOG, "*.json"))
+    found = files.holds(folder / LOG, ".json")
     if found:
         note_table(folder)
     elif lake in _alone and isinstance(folder, StoreUrl):
