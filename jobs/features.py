@@ -26,7 +26,8 @@ EXAMPLES = """examples:
   kraftlake features describe --captures /backup/controllers
 
 version-mapping and feature-dependencies print what kafka-features of release --tool prints. describe prints
-what the captured leader supports and what is proven committed; Epoch is the last offset of the latter.
+what the captured leader supports and what is proven committed; its Epoch is not known, because that of a
+controller depends on when it started (kraftlake describe features --node ID shows that of a broker).
 exit codes: 0 success, 1 unknown release, feature or level, or not known; 2 wrong usage, 3 nothing readable"""
 
 VERBS = ("describe", "version-mapping", "feature-dependencies")

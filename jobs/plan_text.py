@@ -21,6 +21,11 @@ def risk_words(risks: Iterable[Risk]) -> list[str]:
     return [f"{risk.name}: {risk.sentence}" for risk in risks]
 
 
+def steps_title(verdict: str) -> str:
+    """verdict: at the time of the answer."""
+    return "steps, once new captures say SAFE" if verdict == "safe_as_of" else "steps"
+
+
 def step_lines(steps: Sequence[PlanStep], title: str = "steps") -> Iterator[str]:
     if steps:
         yield f"{title}:"

@@ -199,6 +199,11 @@ def test_no_plan_that_was_edited_is_applied(
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_a_plan_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["restore", "verify", str(tmp_path), "--against", str(tmp_path / "none")]) == 2
+    assert capsys.readouterr().err.endswith("/none cannot be read: No such file or directory\n")
+
+
 def test_verify_sees_every_changed_byte(safe: Path, tmp_path: Path) -> None:
     target = tmp_path / "new"
     assert main(["restore", "apply", str(safe), "--to", str(target)]) == 0
