@@ -204,6 +204,8 @@ def action_of(args: argparse.Namespace) -> Action:
 def run(args: argparse.Namespace) -> int:
     """Print the plan. Raises Failure."""
     _must_take_its_options(args)
+    if args.live and (args.captures or args.lake is not None):
+        raise Failure("give --captures, --lake or --live, not two of them")
     if args.action == "format":
         return run_format(args)
     if args.action == "random-uuid":
@@ -300,7 +302,7 @@ def lines(made: Plan, age: EvidenceAge, unread: Sequence[str]) -> Iterator[str]:
     yield from listed("missing", judged.missing)
     yield from listed("not read", unread)
     yield from listed("risks", risk_words(made.risks))
-    yield from step_lines(made.steps, steps_title(name))
+    yield from step_lines(made.steps, steps_title(judged.verdict.name, name))
 
 
 def _captured(quorum: CapturedQuorum) -> str:

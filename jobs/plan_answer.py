@@ -47,7 +47,7 @@ def lines(answer: Answer, quorum: CapturedQuorum, age: EvidenceAge, unread: Sequ
         ("risks", risk_words(answer.risks)),
     ):
         yield from listed(title, entries)
-    yield from step_lines(answer.steps, steps_title(verdict))
+    yield from step_lines(answer.steps, steps_title(answer.verdict, verdict))
 
 
 def as_json(

@@ -93,8 +93,9 @@ def test_what_was_safe_a_day_ago_is_safe_as_of_then(capsys: pytest.CaptureFixtur
     early = told("2026-11-21T09:21:04Z")
     otherwise = "the captures were taken after the reference time; otherwise, by the captures: safe, nothing"
     assert early.startswith(f"NOT KNOWN: {otherwise} committed is lost; ")
-    early = json.loads(told("2026-11-21T09:21:04Z", "--format", "json"))
-    assert early["reason"].startswith(f"{otherwise} committed is lost; ")
+    assert "steps, once new captures say SAFE:" in early
+    made = json.loads(told("2026-11-21T09:21:04Z", "--format", "json"))
+    assert made["reason"].startswith(f"{otherwise} committed is lost; ")
     made = json.loads(told("2026-11-22T09:21:05Z", "--format", "json"))
     assert (made["verdict"], made["is_evidence_old"]) == ("safe_as_of", True)
 
@@ -273,6 +274,9 @@ def test_wrong_usage(golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     refused(2, "upgrade-kraft-version takes no node", "upgrade-kraft-version", "1", "--captures", captures)
     refused(2, "update takes the new --endpoint", "update", "1", "--captures", captures)
     refused(2, "give --captures PATH..., --lake PATH or --live HOST:PORT", "remove", "3")
+    both = ("--captures", captures, "--lake", str(tmp_path))
+    refused(2, "give --captures or --lake, not both", "remove", "3", *both)
+    refused(2, "--lake or --live, not two of them", "lose", "3", "--live", "h:9093", "--captures", captures)
     refused(2, "plan release needs the registrations", "release", "4.4", "--live", "h:9093")
     refused(2, "'one' is not a node id", "remove", "one", "--captures", captures)
     for words in (("update", "2", "--endpoint", "host"), ("fly", "1")):

@@ -145,7 +145,15 @@ def test_what_is_missing_is_listed_once(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_steps_wait_for_new_captures(capsys: pytest.CaptureFixture[str]) -> None:
     file = "docs/server.properties"
-    words = ["topic", "configure", "base", "--add-config", "retention.ms=2000000", "--controller-config", file]
+    words = [
+        "topic",
+        "configure",
+        "base",
+        "--add-config",
+        "retention.ms=2000000",
+        "--controller-config",
+        file,
+    ]
     captures = ["--captures", "tests/golden/uncommitted-truncation/after"]
     assert main(["plan", *words, *captures, "--now", "2026-11-23T09:17:00Z"]) == 1
     out = capsys.readouterr().out

@@ -94,6 +94,9 @@ def test_a_loss_must_be_repeated_by_name(
     code, made = _plan(captures, plan, *stated)
     assert (code, made["verdict"]) == (1, "LOSES")
     assert [loss["name"] for loss in made["losses"]] == ["unseen-records"]
+    assert " may lead. Of voters {" in made["losses"][0]["sentence"]
+    for node in (1, 2):
+        assert made["losses"][0]["sentence"].count(f"Node {node}@") == 1
     apply = ["restore", "apply", str(plan), "--to", str(target)]
     assert main(apply) == 1
     assert "--accept-loss unseen-records" in capsys.readouterr().err
