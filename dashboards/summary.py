@@ -39,13 +39,9 @@ NO_NAMES: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Lines to print, and how many rows of quarantine are more than the incomplete last batch of a live copy.
-
-    failed: the clusters of which no line can be made, and why.
-    """
+    """Lines to print. failed: the clusters of which no line can be made, and why."""
 
     lines: list[str]
-    lost_rows: int
     failed: dict[str, str]
 
 
@@ -65,8 +61,7 @@ def summary(lake: Location, clusters: Sequence[str], names: Mapping[str, str] = 
     lines = [line for cluster in listed for line in lines_of.get(cluster, ())]
     if len(clusters) > len(listed):
         lines.append(f"and {count(len(clusters) - len(listed), 'more cluster')}: see kraftlake clusters")
-    lost = rows_with(lake, QUARANTINE, ["reason"], cluster_id=clusters)
-    return Summary(lines, sum(row["reason"] != "torn_tail" for row in lost), failed)
+    return Summary(lines, failed)
 
 
 def _worst_first(lake: Location, clusters: Sequence[str]) -> list[str]:
@@ -163,10 +158,10 @@ class Found:
         if not epochs:
             return []
         last = epochs[-1]
-        leader = "unknown" if last["leader_id"] is None else f"node {last['leader_id']}"
+        leader = ", leader unknown" if last["leader_id"] is None else f" led by node {last['leader_id']}"
         reported = last["leader_id"] is not None and last["leader_source"] != "record"
         source = f" (reported: {last['leader_source']})" if reported else ""
-        return [f"  epochs: {len(epochs)} known, newest {last['leader_epoch']} led by {leader}{source}"]
+        return [f"  epochs: {len(epochs)} known, newest {last['leader_epoch']}{leader}{source}"]
 
     def _watermark_lines(self, cluster: str) -> list[str]:
         committed = max(
@@ -175,7 +170,7 @@ class Found:
         )
         return [
             f"  high watermark: {_watermark_words(newest_watermark(self.of(HIGH_WATERMARKS, cluster)))}; "
-            f"committed {'nothing proven' if committed is None else f'up to {committed}'}"
+            f"{'nothing is proven committed' if committed is None else f'committed up to {committed}'}"
         ]
 
     def _quarantine_lines(self, cluster: str) -> list[str]:

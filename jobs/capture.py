@@ -56,6 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure for a wrong path."""
+    if args.to.exists() and not args.to.is_dir():
+        raise Failure(f"--to {args.to} is not a folder")
     if args.broker_dirs:
         return _copy_broker_dirs(args.sources, args.to, args.host)
     directories = _controller_dirs(args.sources, args.to)
@@ -67,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
             full = failure_of(error, args.to)
             if full is not None and full.exit_code == ExitCode.TRY_AGAIN:
                 raise full from None
-            warn_line(f"kraftlake capture: {directory.path}: {error}")
+            warn_line(f"kraftlake capture: {directory.path}: {_words(error)}")
             continue
         copied += 1
         print_line(json_line({"path": str(copy.path), **copy.capture, "bytes": copy.size_bytes}))
@@ -89,7 +91,7 @@ def _copy_broker_dirs(sources: list[Path], target: Path, host: str) -> int:
             full = failure_of(error, target)
             if full is not None and full.exit_code == ExitCode.TRY_AGAIN:
                 raise full from None
-            warn_line(f"kraftlake capture: {source}: {error}")
+            warn_line(f"kraftlake capture: {source}: {_words(error)}")
             continue
         copied += 1
         line = {"path": str(copy.path), "broker_id": copy.broker_id, "partitions": copy.partitions}
@@ -97,6 +99,13 @@ def _copy_broker_dirs(sources: list[Path], target: Path, host: str) -> int:
     if not copied:
         return ExitCode.NOTHING_READABLE
     return ExitCode.FINE if copied == len(sources) else ExitCode.FOUND
+
+
+def _words(error: CopyError | OSError) -> str:
+    """Which file could not be copied or written, and why, without the number of the error."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def _controller_dirs(sources: list[Path], target: Path) -> tuple[ControllerDir, ...]:

@@ -152,6 +152,9 @@ def _add_verb(verbs: Any, name: str, known: settings.Settings) -> None:
         settings.apply(leaf, known)
 
 
+OF_EVERY_VERB = ("--config", "--log")
+
+
 def add_settings(parser: argparse.ArgumentParser) -> None:
     """Flags that every verb has."""
     parser.add_argument(
@@ -239,6 +242,10 @@ def _main(argv: Sequence[str] | None) -> int:
     os.environ.setdefault("RUST_BACKTRACE", "0")
     if words[:1] == ["help"]:
         words = [*dropwhile("help".__eq__, words), "--help"]
+    if words and words[0].partition("=")[0] in OF_EVERY_VERB:
+        option = words[0].partition("=")[0]
+        warn_line(f"kraftlake: {option} comes after the verb, as in kraftlake config {option} FILE")
+        return ExitCode.USAGE
     verb = next((w for w in words if not w.startswith("-")), None)
     args = argparse.Namespace()
     try:

@@ -124,7 +124,9 @@ def _without_secrets(found: list[Difference]) -> list[Difference]:
 def _end(text: str, args: argparse.Namespace, opened: dict[Path, MetadataSource]) -> _End:
     path, moment = _split(text, args.source)
     if path is None:
-        raise Failure(f"{text!r} is not a path: also give the directory that this moment refers to")
+        raise Failure(
+            f"{text!r} is not a path: also give the directory that this moment refers to, or --lake PATH"
+        )
     notes: Sequence[str] = ()
     if path not in opened:
         opened[path] = open_captured(path, args.settings.shown_configs)

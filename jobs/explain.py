@@ -169,10 +169,10 @@ def _explain_recovery(args: argparse.Namespace, cluster: str) -> int:
     bounded_by = None if source in STATED_SOURCES else source
     age = EvidenceAge(row["as_of"], now_of(args), args.max_evidence_age_hours, bounded_by)
     if args.format == "json":
-        print_line(json_line(as_json(row | _age_fields(age))))
+        print_line(json_line(as_json(row | _age_fields(row, age))))
     else:
         print_lines(recovery_lines(row, age.is_old))
-        print_lines(wrapped(age.sentence))
+        print_lines(wrapped(_age_sentence(row, age) or ""))
     return ExitCode.FINE
 
 
@@ -203,6 +203,11 @@ def _without(lake: Location, cluster: str, row: Row, gone: list[int]) -> Row:
     return _with_times(asdict(advice)) | {"without": gone}
 
 
-def _age_fields(age: EvidenceAge) -> Row:
+def _age_fields(row: Row, age: EvidenceAge) -> Row:
     """The age of the evidence as fields of the JSON answer."""
-    return {"now": age.now, "is_evidence_old": age.is_old, "evidence_age": age.sentence}
+    return {"now": age.now, "is_evidence_old": age.is_old, "evidence_age": _age_sentence(row, age)}
+
+
+def _age_sentence(row: Row, age: EvidenceAge) -> str | None:
+    """None for advice that rests on no captured replica: all are gone."""
+    return age.sentence if row["best"] or row["others"] else None

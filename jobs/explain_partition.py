@@ -64,7 +64,8 @@ def _of_lake(args: argparse.Namespace) -> _Asked:
     topic_id = named.tables.topic_ids.get(args.topic)
     if topic_id is None:
         every = source.part_at(offset, {TOPICS: ds.scalar(True)})
-        raise _no_topic(args.topic, offset, every)
+        found = source.events_of({TOPICS: ds.field("topic_name") == args.topic})
+        raise _no_topic(args.topic, offset, every, found)
     of_partition = (ds.field("topic_id") == topic_id) & (ds.field("partition_id") == args.partition)
     image = source.part_at(offset, {PARTITIONS: of_partition, CONFIGS: ds.field("name") == MIN_ISR})
     events = source.events_of({PARTITIONS: of_partition, BROKERS: ds.scalar(True)})
@@ -76,7 +77,8 @@ def _of_captures(args: argparse.Namespace) -> _Asked:
     offset = at.image.offset
     topic_id = at.image.tables.topic_ids.get(args.topic)
     if topic_id is None:
-        absent = _no_topic(args.topic, offset, at.image)
+        named = ("image", "topics", "byName", args.topic)
+        absent = _no_topic(args.topic, offset, at.image, at.source.events([named], offset))
         raise _not_known(str(absent)) if at.doubts else absent
     warn_line(
         "note: the log of one replica does not show which records at its end were committed; a lake of all "
@@ -87,9 +89,18 @@ def _of_captures(args: argparse.Namespace) -> _Asked:
     return _Asked(at.source.cluster_id, at.image, offset, topic_id, events, is_whole=not at.doubts)
 
 
-def _no_topic(name: str, offset: int, image: Image) -> Failure:
-    near = did_you_mean(name, image.tables.topic_ids)
-    return Failure(f"there is no topic {name} at offset {offset}{near}")
+def _no_topic(name: str, offset: int, image: Image, found: Iterable[Event]) -> Failure:
+    """found: events of topics of that name."""
+    words = f"there is no topic {name} at offset {offset}"
+    deleted = [each for each in found if _deletes_topic(each) and each.offset <= offset]
+    if not deleted:
+        return Failure(words + did_you_mean(name, image.tables.topic_ids))
+    by = "" if deleted[-1].is_exact else " or before"
+    return Failure(f"{words}: it was deleted at offset {deleted[-1].offset}{by}; give an earlier --at")
+
+
+def _deletes_topic(event: Event) -> bool:
+    return event.kind == TOPICS.name and event.before is not None and event.after is None
 
 
 def _not_known(words: str) -> Failure:

@@ -26,10 +26,17 @@ EXAMPLES = """examples:
   kraftlake features describe --captures /backup/controllers
 
 version-mapping and feature-dependencies print what kafka-features of release --tool prints. describe prints
-what the captured leader supports and what is proven committed; Epoch is the last offset of the latter.
+what the captured leader supports and what is proven committed; its Epoch is not known, because that of a
+controller depends on when it started (kraftlake describe features --node ID shows that of a broker).
 exit codes: 0 success, 1 unknown release, feature or level, or not known; 2 wrong usage, 3 nothing readable"""
 
 VERBS = ("describe", "version-mapping", "feature-dependencies")
+# The action that takes an option, by its name in the namespace.
+_OPTIONS = {
+    "release_version": "version-mapping",
+    "feature": "feature-dependencies",
+    **dict.fromkeys(("captures", "lake", "cluster", "cluster_id", "node_id", "captured_at"), "describe"),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,6 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what the tool would have printed. Raises Failure."""
+    for option, action in _OPTIONS.items():
+        if getattr(args, option) not in (None, []) and args.action != action:
+            raise Failure(f"--{option.replace('_', '-')} is an option of {action}, not of {args.action}")
     if args.action == "describe":
         return _describe(args)
     release = release_of(args.tool)
@@ -100,6 +110,8 @@ def _printed(lines: Iterable[str]) -> int:
 
 
 def _describe(args: argparse.Namespace) -> int:
+    if not args.captures and args.lake is None:
+        raise Failure("describe takes --captures PATH... or --lake PATH")
     # What concludes is imported late: help, and what is wrong with a command, comes first.
     from jobs.plan_captures import captured_metadata
     from kraft_core.plan.feature_control import state_of

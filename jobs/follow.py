@@ -206,7 +206,7 @@ def load_spool(args: argparse.Namespace, spool: Path, is_thinning: bool) -> None
             job.derive(sorted(job.half_done()))
             job.publish()
             compact_written(job.lake.writer, job.progress, MOST_FOLLOWED)
-            job.end(expanded(args.lake, planned.clusters), (), 0)
+            job.end(expanded(args.lake, planned.clusters), ())
 
 
 @contextmanager

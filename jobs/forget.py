@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
             f"removed {rows} {'row' if rows == 1 else 'rows'} of {name}" for name, rows in removed.items()
         ]
         completed = f"completed an interrupted deletion: nothing of cluster {args.cluster} is left"
-        return job.end([], lines or [completed], 0)
+        return job.end([], lines or [completed])
 
 
 def _check_is_there(lake: Location, cluster: str) -> None:

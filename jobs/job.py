@@ -236,18 +236,22 @@ class Job:
             found = summary(self.lake.path, clusters, self.names)
         for cluster, reason in found.failed.items():
             self.record.failed.setdefault(cluster, f"could not be summarized: {reason}")
-        return self.end(clusters, [*found.lines, *also], found.lost_rows)
+        return self.end(clusters, [*found.lines, *also])
 
-    def end(self, clusters: Sequence[str], lines: Iterable[str], lost_rows: int) -> int:
+    def end(self, clusters: Sequence[str], lines: Iterable[str]) -> int:
         """Compact the tables, end the run, print the lines. Returns the exit code."""
         from jobs.maintenance.compaction import compact_written, most_files
         from jobs.runtime.spark_requests import count_spark_requests
+        from transforms.lake.delta_rs import count_rows
+        from transforms.lake.tables import QUARANTINE
 
         with self.known.kept(self.lake.path):
             compact_written(self.lake.writer, self.progress, most_files(self.lake.path))
         errors = verdict(self.lake.path, clusters, self.record.fail_on)
+        quarantined = count_rows(self.lake.path, QUARANTINE, cluster_id=clusters)
         count_spark_requests(self.lake.spark, self.lake.path)
-        return end(self.record, lines, clusters, errors, self.lease.end, len(self._committed), lost_rows)
+        touched = len(self._committed)
+        return end(self.record, lines, clusters, errors, self.lease.end, quarantined, touched)
 
 
 def known_clusters(lake: Location) -> set[str]:
@@ -266,10 +270,13 @@ def end(
     clusters: Sequence[str],
     errors: ErrorCheck,
     note: Callable[[int], None],
+    quarantined: int,
     touched: int = 0,
-    lost_rows: int = 0,
 ) -> int:
-    """Decide the exit code, pass it to `note`, which records it, and print the lines and a JSON line."""
+    """Decide the exit code, pass it to `note`, which records it, and print the lines and a JSON line.
+
+    quarantined: rows of `quarantine` of the clusters. touched: how many of these had new data.
+    """
     record.reported = errors.reported
     code = ExitCode.FOUND if record.failed or record.unmet or errors.fails else ExitCode.FINE
     note(code)
@@ -279,7 +286,7 @@ def end(
         warn_line(f"kraftlake {record.verb}: cluster {cluster} {reason}")
     if errors.fails and record.fail_on == "open":
         warn_line(f"kraftlake {record.verb}: {STILL_WRONG}")
-    report = record.report(code, clusters, touched, lost_rows)
+    report = record.report(code, clusters, touched, quarantined)
     record.progress.log("ended", **report)
     print_line(json_line(report))
     return code

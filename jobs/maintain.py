@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         ]
         if aborted:
             lines.append(f"aborted: {aborted} uploads that were begun more than {KEPT_HOURS} hours ago")
-        return job.end(clusters, lines, 0)
+        return job.end(clusters, lines)
 
 
 def oldest_kept(args: argparse.Namespace) -> datetime | None:

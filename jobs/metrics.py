@@ -7,10 +7,8 @@ no sample, and what is counted and not found is 0. Read by delta-rs, without Spa
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +16,7 @@ from jobs.arguments import add_lake_path, add_now, now_of
 from jobs.quorum.sample import Sample
 from jobs.runtime.crash import failure_of
 from jobs.runtime.lakes import must_be_lake, must_be_whole
-from jobs.runtime.local_paths import output_file
+from jobs.runtime.local_paths import output_file, put_in_place
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import printable
 
@@ -121,13 +119,10 @@ def metrics_text(args: argparse.Namespace) -> str:
 
 def put(path: Path, text: str) -> None:
     """Put a file in place whole. Raises Failure."""
-    written = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        written.write_text(text)
-        written.replace(path)
+        with put_in_place(path) as part:
+            part.write_text(text)
     except OSError as error:
-        with suppress(OSError):
-            written.unlink()
         failed = OSError(error.errno, error.strerror, str(path))
         raise failure_of(failed, path) or Failure(f"{path} cannot be written: {error.strerror}") from None
 

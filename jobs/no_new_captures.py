@@ -18,13 +18,13 @@ from jobs.maintenance.compaction import compact_runs
 from jobs.runtime.fail_on import ErrorCheck, verdict
 from jobs.runtime.run_record import RunRecord
 from transforms.lake.commits import TableWriter
-from transforms.lake.delta_rs import exists
+from transforms.lake.delta_rs import count_rows, exists
 from transforms.lake.lives import expanded
 from transforms.lake.seen import SeenLake, note
 from transforms.lake.storage import NoLakeError, check_lake, check_shown
 from transforms.lake.storage.memo import Answer, write_memo
 from transforms.lake.storage.table_folders import as_listed
-from transforms.lake.tables import RUNS
+from transforms.lake.tables import QUARANTINE, RUNS
 from transforms.quality.derived_counts import underived
 
 
@@ -44,6 +44,8 @@ def end_if_unchanged(
     """
     asked = question(planned, known, record)
     answer = seen.answer(asked)
+    if answer is not None and "quarantined" not in answer:  # an earlier version noted it
+        answer = None
     try:
         check_lake(seen.lake)
         check_shown(seen.lake, shown)
@@ -72,7 +74,7 @@ def end_if_unchanged(
         compact_runs(seen.lake)
         remember(seen, planned, known, record, answered=answer)
 
-    return end(record, [line], found["clusters"], errors, end_run)
+    return end(record, [line], found["clusters"], errors, end_run, found["quarantined"])
 
 
 def remember(
@@ -106,7 +108,7 @@ def remember(
 def _nothing_new(
     seen: SeenLake, planned: ReadPlan, known: KnownCopies, record: RunRecord, since: datetime | None = None
 ) -> Answer | None:
-    """counts, clusters, and what fails: of a run that finds nothing new. Raises NoLakeError."""
+    """What a run reports that finds nothing new, with its counts and what fails. Raises NoLakeError."""
     lake = seen.lake
     if seen.outdated():
         return None
@@ -122,6 +124,7 @@ def _nothing_new(
     return {
         "counts": pending.counts,
         "clusters": clusters,
+        "quarantined": count_rows(lake, QUARANTINE, cluster_id=clusters),
         "fails": errors.fails,
         "reported": errors.reported,
     }

@@ -21,10 +21,10 @@ from jobs.arguments import (
 )
 from jobs.plan_broker_start import add_broker_dirs
 from jobs.plan_captures import captured_quorum
-from jobs.plan_format import add_format_arguments
+from jobs.plan_format import FORMAT_OPTIONS, add_format_arguments
 from jobs.plan_format import run as run_format
-from jobs.plan_text import listed, risk_words, risks_and_steps, step_lines
-from jobs.plan_topics import add_options
+from jobs.plan_text import listed, risk_words, risks_and_steps, step_lines, steps_title
+from jobs.plan_topics import TOPIC_OPTIONS, add_options, is_given
 from jobs.quorum.living import add_live, from_living
 from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.lakes import lake_folder
@@ -101,6 +101,16 @@ ACTIONS: dict[str, tuple[str, int, int | None]] = {
     "upgrade-kraft-version": ("finalize a level of kraft.version", 0, 0),
     "lose": ("assess the loss of these nodes", 1, None),
 }
+# The actions that take an option.
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "directory_id": ("add", "remove"),
+    "by": ("replace",),
+    "level": ("upgrade-kraft-version",),
+    "endpoint": ("update",),
+    "broker_dirs": ("start-broker",),
+    **dict.fromkeys((*TOPIC_OPTIONS, "controller_config"), ("topic",)),
+    **dict.fromkeys(FORMAT_OPTIONS, ("format",)),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -141,9 +151,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     quorum = parser.add_argument_group("changes of the quorum")
     quorum.add_argument("--directory-id", metavar="ID", help="add, remove: directory of the node")
     quorum.add_argument("--by", type=int, metavar="NODE", help="replace: by this node instead of a new disk")
-    quorum.add_argument(
-        "--level", type=int, default=1, metavar="N", help="upgrade-kraft-version (default: 1)"
-    )
+    quorum.add_argument("--level", type=int, metavar="N", help="upgrade-kraft-version (default: 1)")
     quorum.add_argument(
         "--endpoint",
         type=endpoint,
@@ -190,11 +198,14 @@ def action_of(args: argparse.Namespace) -> Action:
         case "lose":
             return Lose(tuple(nodes))
         case _:
-            return UpgradeKRaftVersion(args.level)
+            return UpgradeKRaftVersion(1 if args.level is None else args.level)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan. Raises Failure."""
+    _must_take_its_options(args)
+    if args.live and (args.captures or args.lake is not None):
+        raise Failure("give --captures, --lake or --live, not two of them")
     if args.action == "format":
         return run_format(args)
     if args.action == "random-uuid":
@@ -214,6 +225,14 @@ def run(args: argparse.Namespace) -> int:
         print_lines(lines(made, age, unread))
     is_safe = age.verdict_now(made.judged.verdict.name) == "safe"
     return ExitCode.FINE if is_safe else ExitCode.FOUND
+
+
+def _must_take_its_options(args: argparse.Namespace) -> None:
+    """Raises Failure for an option of another action: the answer would not be about it."""
+    for option, actions in OPTIONS.items():
+        if is_given(getattr(args, option)) and args.action not in actions:
+            name = option.replace("_", "-")
+            raise Failure(f"--{name} is an option of {' and '.join(actions)}, not of {args.action}")
 
 
 def _print_uuid(args: argparse.Namespace) -> int:
@@ -251,6 +270,7 @@ def _age_fields(made: Plan, age: EvidenceAge) -> dict[str, Any]:
     """What the age of the evidence adds to the JSON answer, or changes in it."""
     return {
         "verdict": age.verdict_now(made.judged.verdict.name),
+        "reason": age.reason_now(made.judged.verdict.name, made.judged.verdict.reason),
         "evidence_from": made.quorum.evidence_from,
         "is_evidence_old": age.is_old,
         "evidence_age": age.sentence,
@@ -264,7 +284,7 @@ def lines(made: Plan, age: EvidenceAge, unread: Sequence[str]) -> Iterator[str]:
     words = name.replace("_", " ").upper() + (
         f" {iso(quorum.evidence_from or 0)}" if name == "safe_as_of" else ""
     )
-    yield f"{words}: {judged.verdict.reason}"
+    yield f"{words}: {age.reason_now(judged.verdict.name, judged.verdict.reason)}"
     yield f"  {age.sentence}"
     if judged.verdict.exception and judged.verdict.error_text:
         yield f"  Kafka's tool prints {judged.verdict.exception}: {judged.verdict.error_text}"
@@ -282,8 +302,7 @@ def lines(made: Plan, age: EvidenceAge, unread: Sequence[str]) -> Iterator[str]:
     yield from listed("missing", judged.missing)
     yield from listed("not read", unread)
     yield from listed("risks", risk_words(made.risks))
-    title = "steps, once new captures say SAFE" if name == "safe_as_of" else "steps"
-    yield from step_lines(made.steps, title)
+    yield from step_lines(made.steps, steps_title(judged.verdict.name, name))
 
 
 def _captured(quorum: CapturedQuorum) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jobs.plan_text import listed, risk_words, risks_and_steps, step_lines
+from jobs.plan_text import listed, risk_words, risks_and_steps, step_lines, steps_title
 from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.outcome import ExitCode
 from jobs.runtime.output import json_line, print_line, print_lines
@@ -35,7 +35,7 @@ def lines(answer: Answer, quorum: CapturedQuorum, age: EvidenceAge, unread: Sequ
     """The answer as text. unread: files that could not be read."""
     verdict = age.verdict_now(answer.verdict)
     moment = f" {iso(quorum.evidence_from or quorum.as_of)}" if verdict == "safe_as_of" else ""
-    yield f"{verdict.replace('_', ' ').upper()}{moment}: {answer.reason}"
+    yield f"{verdict.replace('_', ' ').upper()}{moment}: {age.reason_now(answer.verdict, answer.reason)}"
     yield f"  {age.sentence}"
     if answer.exception and answer.error_text:
         yield f"  Kafka's tool prints {answer.exception}: {answer.error_text}"
@@ -47,7 +47,7 @@ def lines(answer: Answer, quorum: CapturedQuorum, age: EvidenceAge, unread: Sequ
         ("risks", risk_words(answer.risks)),
     ):
         yield from listed(title, entries)
-    yield from step_lines(answer.steps)
+    yield from step_lines(answer.steps, steps_title(answer.verdict, verdict))
 
 
 def as_json(
@@ -63,7 +63,7 @@ def as_json(
         "evidence_age": age.sentence,
         "question": answer.question,
         "verdict": age.verdict_now(answer.verdict),
-        "reason": answer.reason,
+        "reason": age.reason_now(answer.verdict, answer.reason),
         "error": answer.error.name if answer.error else None,
         "exception": answer.exception,
         "error_message": answer.error_text,

@@ -35,6 +35,9 @@ def words_of(args: argparse.Namespace) -> int:
         raise Failure("start-broker takes the id of one broker; see the examples of --help")
     if not args.broker_dirs:
         raise Failure("start-broker takes --broker-dirs PATH..., all log directories of the broker")
+    for path in args.broker_dirs:
+        if not path.exists():
+            raise Failure(f"{path} does not exist")
     return int(args.words[0])
 
 

@@ -57,6 +57,8 @@ def _opened(args: argparse.Namespace) -> Opened:
     """The quorum, what could not be read, and how to read the metadata. Raises Failure."""
     if not args.captures and args.lake is None:
         raise Failure("give --captures PATH..., --lake PATH or --live HOST:PORT")
+    if args.captures and args.lake is not None:
+        raise Failure("give --captures or --lake, not both")
     return from_captures(args) if args.captures else from_lake(args)
 
 

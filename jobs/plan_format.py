@@ -20,6 +20,18 @@ if TYPE_CHECKING:
 
 META_PROPERTIES = "meta.properties"
 _KNOWN = ("4.3", "4.4")
+FORMAT_OPTIONS = (
+    "server_properties",
+    "root",
+    "tool",
+    "release_version",
+    "feature",
+    "add_scram",
+    "ignore_formatted",
+    "standalone",
+    "no_initial_controllers",
+    "initial_controllers",
+)
 
 
 def add_format_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +47,7 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
         help="a copy of the node's files, in which its log directories are looked up (default: this machine)",
     )
     group.add_argument(
-        "--tool", metavar="RELEASE", default="4.3", help="release of kafka-storage to imitate (default: 4.3)"
+        "--tool", metavar="RELEASE", help=f"release of kafka-storage to imitate (default: {_KNOWN[0]})"
     )
     group.add_argument("--release-version", metavar="VERSION", help="release of the initial feature levels")
     group.add_argument("--feature", action="append", default=[], metavar="NAME=LEVEL", help="repeatable")
@@ -55,9 +67,10 @@ def add_format_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the verdict. Raises Failure."""
-    request, release = _request(args), release_of(args.tool)
+    tool = args.tool or _KNOWN[0]
+    request, release = _request(args), release_of(tool)
     if release is None or release.name not in _KNOWN:
-        raise Failure(f"kafka-storage of {args.tool} is not known; known releases: {', '.join(_KNOWN)}")
+        raise Failure(f"kafka-storage of {tool} is not known; known releases: {', '.join(_KNOWN)}")
     if args.root is not None and not args.root.is_dir():
         # In a folder that is not there every directory would be missing, and formatting it safe.
         raise Failure(f"--root {args.root} is not a folder", ExitCode.NOTHING_READABLE)

@@ -21,6 +21,11 @@ def risk_words(risks: Iterable[Risk]) -> list[str]:
     return [f"{risk.name}: {risk.sentence}" for risk in risks]
 
 
+def steps_title(verdict: str, now: str) -> str:
+    """verdict: by the captures. now: at the time of the answer, when the captures may no longer tell."""
+    return "steps" if verdict == now else "steps, once new captures say SAFE"
+
+
 def step_lines(steps: Sequence[PlanStep], title: str = "steps") -> Iterator[str]:
     if steps:
         yield f"{title}:"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from jobs.plan_captures import captured_metadata
 from jobs.runtime.local_paths import local_path
-from jobs.runtime.outcome import Failure
+from jobs.runtime.outcome import Failure, reason_of
 from kraft_core.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -85,6 +85,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def is_given(value: object) -> bool:
+    """Whether an option was given, by its value: 0 is one."""
+    return value is not None and value is not False and value != []
+
+
 def replica_lists(text: str) -> tuple[tuple[int, ...], ...]:
     """1:2,2:3."""
     try:
@@ -111,8 +116,8 @@ def words_of(args: argparse.Namespace) -> TopicQuestion:
     names: Names = tuple(args.words[1:])
     if not names and verb not in _MAY_NAME_NONE:
         raise Failure(f"topic {verb} takes names of topics; see the examples of --help")
-    for option, verbs in _OPTIONS.items():
-        if getattr(args, option) not in (None, False, []) and verb not in verbs:
+    for option, verbs in TOPIC_OPTIONS.items():
+        if is_given(getattr(args, option)) and verb not in verbs:
             raise Failure(f"--{option.replace('_', '-')} is of {' and '.join(verbs)}, not of {verb}")
     properties = None if args.controller_config is None else _properties(args.controller_config)
     return TopicQuestion(CHANGES[verb](args, names), properties, args.seed)
@@ -206,7 +211,7 @@ def _moves_of_file(path: Path) -> list[PartitionMove]:
             for each in json.loads(path.read_text())["partitions"]
         ]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Failure(f"{path} is not a readable reassignment: {error}") from None
+        raise Failure(f"{path} is not a readable reassignment: {reason_of(error)}") from None
 
 
 CHANGES: Mapping[str, Callable[[argparse.Namespace, Names], TopicChange]] = {
@@ -218,7 +223,7 @@ CHANGES: Mapping[str, Callable[[argparse.Namespace, Names], TopicChange]] = {
     "reassign": _reassign,
 }
 _MAY_NAME_NONE = ("elect", "reassign")
-_OPTIONS: Mapping[str, tuple[str, ...]] = {
+TOPIC_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "partitions": ("create", "add-partitions"),
     "replication_factor": ("create",),
     "replica_assignment": ("create", "add-partitions"),
@@ -238,7 +243,7 @@ def _properties(path: Path) -> dict[str, str]:
     try:
         properties = properties_of(path.read_text().splitlines())
     except (OSError, UnicodeDecodeError) as error:
-        raise Failure(f"{path} cannot be read: {error}") from None
+        raise Failure(f"{path} cannot be read: {reason_of(error)}") from None
     wrong = wrong_number(properties)
     if wrong is not None:
         raise Failure(f"{wrong} of {path} is not a number: {properties[wrong]!r}")

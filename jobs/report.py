@@ -12,7 +12,7 @@ from jobs import arguments
 from jobs.runtime.crash import failure_of
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.local_paths import file_path
-from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.outcome import ExitCode, Failure, reason_of
 from jobs.runtime.output import json_line, print_line, warn_line
 from jobs.runtime.progress import Progress
 
@@ -103,4 +103,4 @@ def put_page(made: Report, out: Path) -> None:
         out.parent.mkdir(parents=True, exist_ok=True)
         put_report(made, out)
     except (OSError, PageFileError) as error:
-        raise failure_of(error, out) or Failure(f"{out} cannot be written: {error}") from None
+        raise failure_of(error, out) or Failure(f"{out} cannot be written: {reason_of(error)}") from None

@@ -13,7 +13,7 @@ from jobs.restore_kafka import read_by_kafka
 from jobs.restore_plan import PlanInputs, as_plan, inputs_of
 from jobs.restore_rehearsal import rehearse
 from jobs.restore_text import runbook, summary
-from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.outcome import ExitCode, Failure, reason_of
 from jobs.runtime.output import json_line, print_line, print_lines
 from jobs.time_travel.moment import InvalidMomentError, parse_moment
 from kraft_core.evidence.collect import CollectedCluster
@@ -85,7 +85,9 @@ def _planned(path: Path, args: argparse.Namespace) -> tuple[PlanInputs, Restorat
     try:
         content = json.loads(path.read_text())
         inputs = inputs_of(content)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except OSError as error:
+        raise Failure(f"{path} cannot be read: {reason_of(error)}") from None
+    except (ValueError, KeyError, TypeError) as error:
         raise Failure(f"{path} is not a plan of kraftlake restore: {error}") from None
     made = planned_restoration(inputs, captured(inputs, args))
     if json.loads(json.dumps(as_plan(inputs, made))) != content:

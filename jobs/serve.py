@@ -16,7 +16,7 @@ from jobs.questions.login import DEFAULT_FILE, Login, login_of, private_text
 from jobs.runtime.interrupt import starting_spark
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.local_paths import local_path
-from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.outcome import ExitCode, Failure, reason_of
 from jobs.runtime.output import json_line, print_line
 from jobs.runtime.progress import Progress
 
@@ -105,7 +105,7 @@ def _tls(args: argparse.Namespace) -> tuple[str | None, str | None]:
     try:
         certificates = args.tls_cert.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise Failure(f"{args.tls_cert} cannot be read: {error}") from None
+        raise Failure(f"{args.tls_cert} cannot be read: {reason_of(error)}") from None
     return certificates, private_text(args.tls_key)
 
 
@@ -116,7 +116,7 @@ def _check_port(host: str, port: int) -> None:
         with socket.create_server((host, port), family=family):
             pass
     except (OSError, OverflowError) as error:
-        raise Failure(f"cannot listen on {host}:{port}: {error}; choose another --port") from None
+        raise Failure(f"cannot listen on {host}:{port}: {reason_of(error)}; choose another --port") from None
 
 
 def _wait(ended: Callable[[], bool]) -> bool:

@@ -19,6 +19,7 @@ from jobs.runtime.local_paths import local_path, output_file
 from jobs.runtime.long_lists import add_limit, first_of, limit_of
 from jobs.runtime.outcome import ExitCode, Failure, one_line
 from jobs.runtime.output import print_line, warn_line
+from jobs.runtime.progress import Progress
 from jobs.runtime.prompt import prompt
 from jobs.time_travel.asked_moments import out_of_reach
 from kraft_core.wording import did_you_mean
@@ -74,7 +75,9 @@ def run(args: argparse.Namespace) -> int:
         raise Failure(f"--format {args.format} needs --out FILE and one statement")
     if args.out is not None:
         must_be_writable(args.out.parent)
-    spark, register = open_catalog(args)
+    progress = Progress()
+    with progress.shown("session"):
+        spark, register = open_catalog(args)
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -83,8 +86,10 @@ def run(args: argparse.Namespace) -> int:
             with cancelling(spark):
                 for sentence in out_of_reach(args.lake, statement):
                     warn_line(f"warning: {sentence}")
-                register(statement)
-                show(args, spark.sql(statement), out)
+                with progress.shown("tables, views and plan of the statement"):
+                    register(statement)
+                    frame = spark.sql(statement)
+                show(args, frame, out)
         except PySparkException as error:
             words = one_line(error)
             meant = _meant(error)

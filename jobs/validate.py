@@ -76,14 +76,14 @@ def run(args: argparse.Namespace) -> int:
         if args.failing:
             within = chosen if args.cluster else None
             print_failing_rows(job, args.failing, within, now, overrides, limit_of(args))
-            return job.end(chosen, [], 0)
+            return job.end(chosen, [])
         covered = chosen if args.full or args.cluster else unvalidated(job.lake.path, job.record.run_id)
         wanted = covered.underived if isinstance(covered, Unvalidated) else covered
         job.derive(sorted({*wanted, *job.half_done()}))
         unmet: list[str] = []
         if not args.rules_only:
             unmet = evaluate_expectations(job, covered, now, args.format, overrides)
-        return job.end(chosen, chain(lines(job.lake.path, chosen, args.format, limit_of(args)), unmet), 0)
+        return job.end(chosen, chain(lines(job.lake.path, chosen, args.format, limit_of(args)), unmet))
 
 
 def lines(lake: Location, clusters: Sequence[str], form: str, limit: int) -> Iterator[str]:

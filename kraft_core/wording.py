@@ -27,6 +27,11 @@ def range_words(first: int, end: int) -> str:
     return str(first) if end == first + 1 else f"{first} to {end - 1}"
 
 
+def missing_offsets(first: int, end: int) -> str:
+    """Offsets from first to before end: "offset 5 is missing", "offsets 5 to 9 are missing"."""
+    return f"offset {first} is missing" if end == first + 1 else f"offsets {first} to {end - 1} are missing"
+
+
 def first_named(things: Sequence[str], most: int, separator: str = ", ") -> str:
     """The first things, and how many more there are: "a, b and 3 more", or "a; b; and 3 more"."""
     more = len(things) - most

@@ -202,7 +202,7 @@ def _row(state: ClusterState, link: str | None, now: int, shared: Collection[str
         [
             watermark(state),
             el("small", watermark_moment(state)),
-            el("small", f"committed to {number(state.committed_end_offset)}"),
+            el("small", f"committed up to {number(state.committed_end_offset)}"),
         ],
         [found, el("small", count(state.warnings, "warning"))],
         [f"{overdue}{ago(state.last_captured_at, now)}", el("small", time_of(state.last_captured_at))],

@@ -63,10 +63,13 @@ def recovery(view: View) -> Markup | None:
     advice = rows[0]
     best, others = advice["best"] or [], advice["others"] or []
     whom = listed(replica(c["node_id"], c["directory_id"]) for c in best)
+    are = "candidate is" if len(best) == 1 else "candidates are"
     words = (
         f"Safe to recover from {whom}"
         if advice["is_safe"]
-        else f"Not safe; the best candidate is {whom or 'unknown'}"
+        else f"Not safe; the best {are} {whom}"
+        if best
+        else "Not safe; the best candidate is unknown"
     )
     kind = "safe" if advice["is_safe"] else "unsafe"
     cells = [
@@ -86,7 +89,7 @@ def recovery(view: View) -> Markup | None:
                Col("Loses", long=True)]  # fmt: skip
     return el(
         "div",
-        el("p", el("b", words), f": {advice['why']}.", class_=f"advice {kind}"),
+        el("p", el("b", words), f": {advice['why'].removesuffix('.')}.", class_=f"advice {kind}"),
         el("p", "As of ", time_of(advice["as_of"]), _or_later(advice["as_of_source"]),
            f"; the highest known epoch is {number(advice['highest_epoch'])}.", class_="more"),
         table("Candidates for recovery", columns, cells),

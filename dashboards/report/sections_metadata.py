@@ -31,7 +31,7 @@ def min_isr(view: View) -> Markup | None:
         for r in rows
     ]
     columns = [Col("Topic", names=True), Col("Partitions"), Col("From"), Col("To"), Col("For", True),
-               Col("ISR"), Col("min.insync.replicas", True), Col("Status")]  # fmt: skip
+               Col("ISR"), Col("Effective min ISR", True), Col("Status")]  # fmt: skip
     more = newest(len(rows), view.of("under_min_isr_totals")[0]["spans"], "spans")
     return el("div", picture, table("Partitions under min ISR", columns, cells, more))
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from jobs.captures.copying import CopyError, copy_if_there, is_folder_name, write_capture_json
+from jobs.runtime.outcome import reason_of
 from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.format.side_files import InvalidSideFileError, MetaProperties, read_meta_properties
 
@@ -63,7 +64,7 @@ def _meta(source: Path) -> MetaProperties:
     try:
         return read_meta_properties((source / "meta.properties").read_text())
     except (OSError, ValueError, InvalidSideFileError) as error:
-        raise CopyError(f"its meta.properties cannot be read: {error}") from None
+        raise CopyError(f"its meta.properties cannot be read: {reason_of(error)}") from None
 
 
 def _is_partition(folder: Path) -> bool:

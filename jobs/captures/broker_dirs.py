@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobs.runtime.outcome import reason_of
 from kraft_core.format.capture import CAPTURE_JSON
 from kraft_core.format.side_files import InvalidSideFileError, read_capture_json, read_meta_properties
 from kraft_core.messages.uuid_text import ZERO_UUID
@@ -57,7 +58,7 @@ def find_broker_dirs(
         try:
             captured = _captured(path, cluster_of)
         except (BrokerDirError, InvalidSideFileError, OSError, ValueError) as error:
-            left_out.append(f"{path}: {error}")
+            left_out.append(f"{path}: {reason_of(error)}")
             continue
         if not clusters or captured.cluster_id in clusters:
             found[captured.cluster_id, captured.capture_id] = captured

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobs.runtime.outcome import reason_of
 from kraft_core.findings.describe import is_output, parse_describe
 from kraft_core.findings.facts import Observation
 from kraft_core.format.log_dirs import LOG_DIR_NAME
@@ -101,7 +102,7 @@ def outputs_in(folder: Path, left_out: list[str]) -> Iterator[tuple[Path, str]]:
                 )
             text = path.read_text()
         except (OSError, ValueError) as error:
-            left_out.append(f"{path}: {error}")
+            left_out.append(f"{path}: {reason_of(error)}")
         else:
             if is_output(text):
                 yield path, text

@@ -8,7 +8,7 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jobs.runtime.outcome import Failure
+from jobs.runtime.outcome import Failure, reason_of
 
 # Made by the first start of a server, readable by its user only.
 DEFAULT_FILE = Path.home() / ".kraftlake_login"
@@ -39,7 +39,7 @@ def private_text(file: Path) -> str:
         mode = file.stat().st_mode
         text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise Failure(f"{file} cannot be read: {error}") from None
+        raise Failure(f"{file} cannot be read: {reason_of(error)}") from None
     if stat.S_IMODE(mode) & 0o077:
         raise Failure(f"{file} can be read by others: chmod 600 {file}")
     return text

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
+from jobs.runtime.local_paths import put_in_place
+
 PARQUET, ARROW = "parquet", "arrow"
 BINARY = (PARQUET, ARROW)
-
-
-@contextmanager
-def put_in_place(out: Path) -> Iterator[Path]:
-    """The path to write to; it replaces `out` at the end, unless the block fails. Raises OSError."""
-    part = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        yield part
-        part.replace(out)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 @contextmanager

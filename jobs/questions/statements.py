@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jobs.runtime.outcome import Failure
+from jobs.runtime.outcome import Failure, reason_of
 
 # A comment, a semicolon, something in quotes, or what lies between.
 PIECES = re.compile(r"""--[^\n]*|;|'[^']*'?|"[^"]*"?|`[^`]*`?|-|[^-;'"`]+""")
@@ -32,7 +32,7 @@ def read_statements(args: argparse.Namespace) -> list[Statement] | None:
         try:
             text = args.file.read_text()
         except (OSError, UnicodeDecodeError) as error:
-            raise Failure(f"{args.file} cannot be read: {error}") from None
+            raise Failure(f"{args.file} cannot be read: {reason_of(error)}") from None
     elif sys.stdin.isatty():
         return None
     else:

@@ -37,6 +37,13 @@ class EvidenceAge:
             return verdict
         return "safe_as_of" if self.as_of is not None and self.as_of <= self.now else "not_known"
 
+    def reason_now(self, verdict: str, reason: str) -> str:
+        """The reason of a verdict at the reference time: where the evidence's time decides it, that too."""
+        if self.verdict_now(verdict) == verdict or self.verdict_now(verdict) != "not_known":
+            return reason
+        when_taken = "at an unknown time" if self.as_of is None else "after the reference time"
+        return f"the captures were taken {when_taken}; otherwise, by the captures: {verdict}, {reason}"
+
     @property
     def sentence(self) -> str:
         """How old the evidence is, and what may have changed since."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentTypeError
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from jobs.runtime.outcome import Failure
@@ -24,6 +27,24 @@ def file_path(word: str) -> Path:
     if file.is_dir():
         raise ArgumentTypeError(f"{word} is a folder: give the path of a file")
     return file
+
+
+@contextmanager
+def put_in_place(out: Path) -> Iterator[Path]:
+    """The path to write to; it replaces `out` at the end, unless the block fails. Raises OSError.
+
+    A device or a pipe, such as /dev/stdout, is written to itself: a file must not replace it.
+    """
+    if out.exists() and not out.is_file():
+        yield out
+        return
+    whole = out.resolve()
+    part = whole.with_name(f".{whole.name}.{os.getpid()}")
+    try:
+        yield part
+        part.replace(whole)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def output_file(word: str) -> Path:

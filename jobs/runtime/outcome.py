@@ -48,6 +48,11 @@ def one_line(error: BaseException) -> str:
     return next(filter(None, lines), type(error).__name__).split(" SQLSTATE:")[0]
 
 
+def reason_of(error: BaseException) -> str:
+    """Why a file cannot be read or written, without the number and the path that an OSError also has."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
 class Failure(Exception):
     """A job that cannot continue: the message says what is wrong, where, and what to do next.
 

@@ -106,9 +106,11 @@ class Progress:
     @contextmanager
     def shown(self, headline: str, work: Work | None = None, unit: str = "") -> Iterator[None]:
         """On a terminal, show how long a piece of work has been running and, if counted, how far it is."""
-        with self._redrawn(headline, work or _nothing_counted, unit):
-            yield
-        self.done()
+        try:
+            with self._redrawn(headline, work or _nothing_counted, unit):
+                yield
+        finally:
+            self.done()
 
     @contextmanager
     def _redrawn(self, headline: str, work: Work, unit: str) -> Iterator[None]:

@@ -60,8 +60,12 @@ class RunRecord:
             "reported_findings": [{"cluster_id": c, "finding_id": f} for c, f in self.reported],
         }
 
-    def report(self, code: int, clusters: Sequence[str], touched: int, lost_rows: int) -> dict[str, Any]:
-        """The JSON line. clusters: those examined; touched: how many of them had new data."""
+    def report(self, code: int, clusters: Sequence[str], touched: int, quarantined: int) -> dict[str, Any]:
+        """The JSON line.
+
+        clusters: those examined; touched: how many of them had new data; quarantined: their rows of
+        `quarantine`.
+        """
         return {
             "run_id": self.run_id,
             "job": self.verb,
@@ -70,7 +74,7 @@ class RunRecord:
             "touched_clusters": touched,
             **self.counts,
             **store_requests(),
-            "quarantined": lost_rows,
+            "quarantined": quarantined,
             "new_findings": len(self.reported),
             "failed_clusters": len(self.failed),
             "seconds": round(time.monotonic() - self.began, 1),

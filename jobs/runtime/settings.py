@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jobs.runtime.outcome import Failure
+from jobs.runtime.outcome import Failure, reason_of
 
 VARIABLE = "KRAFTLAKE_CONFIG"
 FILE = Path("kraftlake.toml")
@@ -116,7 +116,7 @@ def read_settings(named: Path | None) -> Settings:
     except RecursionError:
         raise Failure(f"{file} cannot be read: its values are nested too deeply") from None
     except (OSError, ValueError) as error:  # a number of 5,000 digits is neither bad UTF-8 nor bad TOML
-        raise Failure(f"{file} cannot be read: {error}") from None
+        raise Failure(f"{file} cannot be read: {reason_of(error)}") from None
     _check(file, content)
     return Settings(file, content)
 

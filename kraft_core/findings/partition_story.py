@@ -183,6 +183,8 @@ def _sentences(
     leader = "no leader" if partition.leader < 0 else f"leader {partition.leader}"
     elr = f", ELR {id_list(partition.eligible_leader_replicas)}" if partition.eligible_leader_replicas else ""
     floor = "not in the log" if least is None else str(least)
+    if least is not None and least > len(partition.replicas):
+        floor += f", in effect {len(partition.replicas)}, the number of replicas"
     yield (
         f"It had {leader}, ISR {id_list(partition.isr)} of replicas {id_list(partition.replicas)}{elr}; "
         f"min.insync.replicas is {floor}."

@@ -120,7 +120,8 @@ def _without_choice(case: RecoveryCase) -> Iterator[str]:
         so_far = f" ({reported}, which proves no majority)" if reported else ""
         yield f"No voter set is known{so_far}: capture a controller whose log or checkpoint names the voters."
     has_logs = any(capture.epoch_ranges for newest in case.newest.values() for capture in newest)
-    if not case.best and (case.counting or not has_logs):
+    remain = any(v.key.id not in case.gone for voters in case.counting for v in voters.voters)
+    if not case.best and (remain if case.counting else not has_logs):
         yield "No captured log of a voter could be read: capture the voters."
 
 
@@ -141,10 +142,11 @@ def _other_voters(case: RecoveryCase) -> Iterator[str]:
 
 
 def _unusable_choice(case: RecoveryCase) -> Iterator[str]:
+    said = set(_too_few_voters(case))
     for capture in case.best:
         reason = _why_not_known(case, capture.replica)
-        if reason:
-            yield f"The best claim itself does not count. {reason}"
+        if reason and reason not in said:
+            yield f"Node {label(capture.replica)} has the best claim and does not count. {reason}"
 
 
 def _lost_records(case: RecoveryCase) -> Iterator[str]:

@@ -31,11 +31,12 @@ class MissingRecords:
     def sentence(self) -> str:
         """What that means for the replayed state, in words."""
         last = self.end_offset - 1
-        offsets = (
-            f"record {last} is" if last == self.first_offset else f"records {self.first_offset} to {last} are"
-        )
+        if last == self.first_offset:
+            offsets, they = f"record {last} is", "it"
+        else:
+            offsets, they = f"records {self.first_offset} to {last} are", "they"
         until = "" if self.until_offset is None else f", up to the snapshot at {self.until_offset}"
-        return f"{offsets} missing: what they changed is unknown from there on{until}"
+        return f"{offsets} missing: what {they} changed is unknown from there on{until}"
 
     def concerns(self, offset: int) -> bool:
         """Whether the state after an offset may lack what the records changed."""

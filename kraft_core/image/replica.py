@@ -16,6 +16,7 @@ from kraft_core.format.segment import Damage, scan
 from kraft_core.format.snapshot import SnapshotId, parse_name, read_snapshot
 from kraft_core.image import configs
 from kraft_core.image.image import Image
+from kraft_core.wording import missing_offsets
 
 
 class OutOfReachError(ValueError):
@@ -255,7 +256,7 @@ class CapturedReplica:
                         self._note(f"{segment.path.name}: offset {item.base_offset} repeated, skipped")
                         continue
                     if expected is not None and item.base_offset > expected:
-                        self._note(f"offsets {expected} to {item.base_offset - 1} are missing")
+                        self._note(missing_offsets(expected, item.base_offset))
                     expected = item.next_offset
                     effective_at = max(effective_at, item.max_timestamp)
                     yield _Batch(segment, item, effective_at)

@@ -32,6 +32,11 @@ from kraft_core.restore.broker_dirs import BrokerLogDir, BrokersEvidence, HeldPa
 from kraft_core.wording import count, first_named
 
 _MOST_NAMED = 10
+_GIVE_DIRS = PlanStep(
+    "give every log directory of the broker, or a copy of each, and no other",
+    "kraftlake capture --broker-dirs LOG_DIR... --to FOLDER",
+    "plan again, and continue only if it is SAFE",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,11 @@ def plan_start(start: BrokerStart, broker_id: int) -> Answer:
     if not questions:
         return made
     reason = f"{questions[0]}; otherwise, by the captures: {made.verdict}, {made.reason}"
-    return replace(made, verdict="not_known", reason=reason, missing=tuple(questions), steps=(CAPTURE_MORE,))
+    is_known = metadata.image.tables.get(BROKERS, (broker_id,)) is not None
+    steps = (_GIVE_DIRS,) if judged.missing and is_known else ()
+    if not is_known or len(questions) > len(judged.missing):
+        steps = (*steps, CAPTURE_MORE)
+    return replace(made, verdict="not_known", reason=reason, missing=tuple(questions), steps=steps)
 
 
 def _judge(start: BrokerStart, broker_id: int, image: Image) -> _Judged:

@@ -29,6 +29,7 @@ from kraft_core.plan.load_replay import (
     open_transaction_refusal,
     replay_refusal,
 )
+from kraft_core.wording import missing_offsets
 
 
 @dataclass(slots=True)
@@ -129,7 +130,7 @@ class _Loading:
     def _follows(self, header: BatchHeader, expected: int | None) -> None:
         first = self._found.start if expected is None else expected
         if header.base_offset > first:
-            missing = f"offsets {first} to {header.base_offset - 1} are missing"
+            missing = missing_offsets(first, header.base_offset)
             covered = ", and no checkpoint covers them" if expected is None else ""
             self._found.gaps.append(f"{self._file}: {missing}{covered}")
         elif expected is not None and header.base_offset < expected:

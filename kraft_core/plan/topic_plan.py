@@ -99,7 +99,7 @@ def plan_topics(metadata: CapturedMetadata, asked: TopicQuestion) -> Answer:
     outcomes = _outcomes(asked, image, leader.id)
     made = _answer(metadata, asked, outcomes[0])
     unseen = tuple(dict.fromkeys(_unseen(metadata, asked, outcomes, made, leader.id)))
-    missing = (*unseen, *made.missing)
+    missing = tuple(dict.fromkeys((*unseen, *made.missing)))
     if not missing:
         return made
     reason = f"{missing[0]}; if the rest is as the captures show: {made.verdict}, {made.reason}"

@@ -127,7 +127,8 @@ def _read(path: Path, reader: Callable[[str], Content]) -> Content:
     try:
         return reader(path.read_text())
     except (OSError, UnicodeDecodeError, InvalidSideFileError) as error:
-        raise BrokerDirError(f"{path} cannot be read: {error}") from None
+        why = (isinstance(error, OSError) and error.strerror) or error
+        raise BrokerDirError(f"{path} cannot be read: {why}") from None
 
 
 @dataclass(frozen=True, slots=True)

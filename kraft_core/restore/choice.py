@@ -215,7 +215,7 @@ def _losses(
             UNSEEN_RECORDS,
             f"Records from offset {end} on that no capture contains may have been committed: created, "
             f"changed or deleted topics, configs, users and ACLs, and changes of ISRs, so that a broker "
-            f"that lacks acknowledged messages may lead. {advice.why}",
+            f"that lacks acknowledged messages may lead. {advice.why[:1].upper()}{advice.why[1:]}",
         )
     if capture.older_log is not None:
         yield PossibleLoss(

@@ -84,6 +84,17 @@ def test_sections_say_what_there_is() -> None:
     assert "truncated by epoch 3" in text
 
 
+def test_the_best_candidates_are_a_sentence() -> None:
+    """With one full stop, though the reasons are sentences, too."""
+    advice = told()["recovery"][0] | {"is_safe": False, "why": "records may be missing. Capture node 3."}
+    two = page(states("a"), {"a": told() | {"recovery": [advice]}}, NOW, "lake").text
+    assert "<b>Not safe; the best candidates are node 1 (" in two
+    assert "</b>: records may be missing. Capture node 3.</p>" in two
+    one = told() | {"recovery": [advice | {"best": advice["best"][:1]}]}
+    assert "<b>Not safe; the best candidate is node 1 (" in page(states("a"), {"a": one}, NOW, "lake").text
+    assert "Effective min ISR" in two
+
+
 def test_what_needs_nobody_any_more_is_folded() -> None:
     """Open findings stand on the page; acknowledged ones, with the reason, and resolved ones are unfolded."""
     noted = finding("warning", "acknowledged", "the lab again") | {"reason": "known since May"}

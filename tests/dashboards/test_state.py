@@ -70,7 +70,7 @@ def test_the_bounds_of_the_high_watermark_are_those_of_one_moment() -> None:
     known = {"at": at(90), "lower": 1215, "upper": 1230, "later_lower": 1222, "later_at": at(93)}
     text = page(states("a", watermarks=known), {"a": told()}, NOW, "lake").text
     words = re.sub(r"<[^>]*>", "", text)
-    assert "1,215 … 1,230at 2026-11-21 09:01:30Zcommitted to 507" in words
+    assert "1,215 … 1,230at 2026-11-21 09:01:30Zcommitted up to 507" in words
     assert "1,215 … 1,230at 2026-11-21 09:01:30Z; at least 1,222 from 2026-11-21 09:01:33Z" in words
     nothing = re.sub(r"<[^>]*>", "", page(states("a", watermarks={"at": None}), {}, NOW, "lake").text)
     assert "? … ?no bound with a known time" in nothing

@@ -8,7 +8,7 @@ from typing import Any
 
 from dashboards.summary import MOST_CLUSTERS, MOST_SETS, summary
 from tests.dashboards.small_lakes import write, write_for
-from transforms.lake.tables import CAPTURES, CLUSTER_NAMES, FINDINGS, VOTER_SETS
+from transforms.lake.tables import CAPTURES, CLUSTER_NAMES, EPOCHS, FINDINGS, VOTER_SETS
 
 Row = dict[str, Any]
 TIME = datetime(2026, 11, 21, 9, tzinfo=UTC)
@@ -45,6 +45,14 @@ def test_one_capture_of_one_replica_is_singular(tmp_path: Path) -> None:
         "cluster c: 1 capture of 1 replica (node 1)",
         "cluster d (orders): 3 captures of 3 replicas (nodes 1, 2, 3)",
     ]
+
+
+def test_what_is_not_known_is_said_in_words(tmp_path: Path) -> None:
+    lake_of(tmp_path, {"c": 1})
+    write(tmp_path, EPOCHS, [{"cluster_id": "c", "leader_epoch": 7}])
+    lines = summary(tmp_path, ["c"]).lines
+    assert "  epochs: 1 known, newest 7, leader unknown" in lines
+    assert "  high watermark: no bound with a known time; nothing is proven committed" in lines
 
 
 def test_errors_of_one_cause_are_one_line(tmp_path: Path) -> None:

@@ -161,6 +161,8 @@ def test_one_of_two(controller: Path, tmp_path: Path, capsys: pytest.CaptureFixt
         ("nowhere", "to", 2, "nowhere is not a folder"),
         ("controller", "controller/copies", 2, "copies must be outside"),
         ("empty", "to", 3, "no __cluster_metadata-0"),
+        ("controller", "controller/meta.properties", 2, "meta.properties is not a folder"),
+        ("controller", "file/to", 3, "file/to/iWP35uOsShu1pFlBJh_E7w/node-1"),
     ],
 )
 def test_wrong_paths(
@@ -173,6 +175,7 @@ def test_wrong_paths(
     said: str,
 ) -> None:
     (tmp_path / "empty").mkdir()
+    (tmp_path / "file").touch()
     assert main(["capture", str(controller.parent / source), "--to", str(tmp_path / to)]) == code
     assert said in capsys.readouterr().err
 

@@ -171,7 +171,15 @@ def test_errors_are_reported_in_one_line(
 
 def test_a_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", "--config", str(tmp_path / "none.toml")]) == 2
-    assert "none.toml cannot be read" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith("none.toml cannot be read: No such file or directory\n")
+
+
+def test_a_flag_of_every_verb_before_the_verb(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--config", str(file), "config"], ["--log=x", "config"]):
+        assert main(words) == 2
+        flag = words[0].removesuffix("=x")
+        said = f"kraftlake: {flag} comes after the verb, as in kraftlake config {flag} FILE\n"
+        assert capsys.readouterr().err == said
 
 
 def test_clusters_are_named_in_the_lake(

@@ -14,6 +14,7 @@ from jobs.cli import main
 
 CLUSTER = "rPoTXydvQsK3Nv6AA77Cqg"
 BEFORE = "is before this history, which covers 2026-11-21T09:40:31.847Z to 2026-11-21T09:44:03.540Z"
+DELETED = "it was deleted at offset 984; give an earlier --at"
 
 
 def asked(lake: Any, *words: str) -> list[str]:
@@ -48,6 +49,7 @@ def test_what_is_not_there(lake: Any, capsys: pytest.CaptureFixture[str]) -> Non
         ("give --topic T and --partition P together", "--topic", "t-rf2"),
         ("--at TIME is an option of --topic", "--offset", "3", "--at", "5"),
         ("no topic t-rf at offset 3000; did you mean t-rf2?", "--topic", "t-rf", "--partition", "1"),
+        (f"no topic t-del at offset 3000: {DELETED}", "--topic", "t-del", "--partition", "0"),
         ("topic t-rf2 has no partition 99 at offset", "--topic", "t-rf2", "--partition", "99"),
         ("is not a moment", "--topic", "t-rf2", "--partition", "1", "--at", "noon"),
         (BEFORE, "--topic", "t-rf2", "--partition", "1", "--at", "2020-01-01"),
@@ -81,6 +83,7 @@ def test_captures_in_place_of_a_lake(
         ("give --lake or --captures, not both", "--lake", captures, "--captures", captures, *of_partition),
         ("give --lake or --captures, not both", "--captures", captures, "--lake", captures, *of_partition),
         ("no topic t-rf at", "--captures", captures, "--topic", "t-rf", "--partition", "1"),
+        (DELETED, "--captures", captures, "--topic", "t-del", "--partition", "0"),
         ("beyond the end of the log", "--captures", captures, *of_partition, "--at", "99999"),
     ):
         with suppress(SystemExit):

@@ -72,7 +72,9 @@ def test_without_the_leader_nothing_is_known(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["describe"], "give --captures PATH..., --lake PATH"),
+        (["describe"], "describe takes --captures PATH... or --lake PATH\n"),
+        (["version-mapping", "--captures", "x"], "--captures is an option of describe, not of version-map"),
+        (["describe", "--feature", "x=1"], "--feature is an option of feature-dependencies, not of describe"),
         (["feature-dependencies"], "takes --feature NAME=LEVEL"),
         (["feature-dependencies", "--feature", "x"], "'x' is not a feature and a level"),
         (["version-mapping", "--tool", "2.8"], "release 2.8 is not known; known releases: 3.3, "),

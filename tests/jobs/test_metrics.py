@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.cli import main
-from jobs.metrics import HELP, lines, named
+from jobs.metrics import HELP, lines, named, put
 from jobs.quorum.lake_samples import STATES, samples
 from jobs.quorum.quorum_samples import (
     ClusterRows,
@@ -290,3 +290,15 @@ def test_labels_are_escaped_and_every_metric_has_its_help() -> None:
 def test_no_lake_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["metrics", "--lake", str(tmp_path)]) == 2
     assert "is not a lake" in capsys.readouterr().err
+
+
+def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    device, link, file = tmp_path / "device", tmp_path / "link", tmp_path / "file"
+    device.symlink_to("/dev/null")
+    file.write_text("old")
+    link.symlink_to(file)
+    put(device, "x")
+    put(link, "new")
+    assert (device.readlink(), link.readlink()) == (Path("/dev/null"), file)
+    assert file.read_text() == "new"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["device", "file", "link"]

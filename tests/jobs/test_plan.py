@@ -90,7 +90,12 @@ def test_what_was_safe_a_day_ago_is_safe_as_of_then(capsys: pytest.CaptureFixtur
     assert "1 d ago, more than 24 h: capture the controllers again" in old
     assert "steps, once new captures say SAFE:" in old
     assert told(SOON, "--max-evidence-age-hours", "0.1").startswith("SAFE AS OF ")
-    assert told("2026-11-21T09:21:04Z").startswith("NOT KNOWN: ")
+    early = told("2026-11-21T09:21:04Z")
+    otherwise = "the captures were taken after the reference time; otherwise, by the captures: safe, nothing"
+    assert early.startswith(f"NOT KNOWN: {otherwise} committed is lost; ")
+    assert "steps, once new captures say SAFE:" in early
+    made = json.loads(told("2026-11-21T09:21:04Z", "--format", "json"))
+    assert made["reason"].startswith(f"{otherwise} committed is lost; ")
     made = json.loads(told("2026-11-22T09:21:05Z", "--format", "json"))
     assert (made["verdict"], made["is_evidence_old"]) == ("safe_as_of", True)
 
@@ -269,11 +274,32 @@ def test_wrong_usage(golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     refused(2, "upgrade-kraft-version takes no node", "upgrade-kraft-version", "1", "--captures", captures)
     refused(2, "update takes the new --endpoint", "update", "1", "--captures", captures)
     refused(2, "give --captures PATH..., --lake PATH or --live HOST:PORT", "remove", "3")
+    both = ("--captures", captures, "--lake", str(tmp_path))
+    refused(2, "give --captures or --lake, not both", "remove", "3", *both)
+    refused(2, "--lake or --live, not two of them", "lose", "3", "--live", "h:9093", "--captures", captures)
     refused(2, "plan release needs the registrations", "release", "4.4", "--live", "h:9093")
     refused(2, "'one' is not a node id", "remove", "one", "--captures", captures)
     for words in (("update", "2", "--endpoint", "host"), ("fly", "1")):
         with pytest.raises(SystemExit, match="2"):
             main(["plan", *words, "--captures", captures])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["remove", "2", "--by", "4"], "--by is an option of replace, not of remove"),
+        (["replace", "2", "--directory-id", "x"], "--directory-id is an option of add and remove, not of r"),
+        (["lose", "1", "--level", "0"], "--level is an option of upgrade-kraft-version, not of lose"),
+        (["restart-broker", "11", "--partitions", "3"], "--partitions is an option of topic, not of rest"),
+        (["load", "4.4.0", "--standalone"], "--standalone is an option of format, not of load"),
+        (["topic", "create", "t", "--tool", "4.4"], "--tool is an option of format, not of topic"),
+        (["random-uuid", "--broker-dirs", "/x"], "--broker-dirs is an option of start-broker, not of ran"),
+    ],
+)
+def test_an_option_of_another_action(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The answer would not be about it."""
+    assert main(["plan", *words, *HEALTHY]) == 2
+    assert f"kraftlake plan: {said}" in capsys.readouterr().err
 
 
 def test_a_cluster_of_captures_by_its_name_in_the_settings(

@@ -53,5 +53,10 @@ def test_a_topic_that_is_gone(golden: Path, tmp_path: Path, capsys: pytest.Captu
     assert json.loads(capsys.readouterr().out)["verdict"] == "not_known"
 
 
-def test_wrong_usage(golden: Path) -> None:
+def test_wrong_usage(golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(asked(golden / "uncommitted-truncation/before", 11)) == 2
+    assert main(asked(golden / "uncommitted-truncation/before", 11, tmp_path / "none")) == 2
+    assert capsys.readouterr().err.endswith("/none does not exist\n")
+    assert main(asked(golden / "uncommitted-truncation/before", 11, tmp_path)) == 1
+    made: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert made["missing"][0] == f"{tmp_path}/meta.properties cannot be read: No such file or directory"

@@ -135,6 +135,32 @@ CHANGES: tuple[TopicChange, ...] = (
 )
 
 
+def test_what_is_missing_is_listed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """The leader may have been down: neither its log nor what commits is known."""
+    words = ["delete", "t-rf2", "--captures", "tests/golden/dynamic-membership", "--format", "json"]
+    assert main(["plan", "topic", *words]) == 1
+    missing: list[str] = json.loads(capsys.readouterr().out)["missing"]
+    assert [line.split(":")[0] for line in missing] == ["leader 3", "delete.topic.enable"]
+
+
+def test_steps_wait_for_new_captures(capsys: pytest.CaptureFixture[str]) -> None:
+    file = "docs/server.properties"
+    words = [
+        "topic",
+        "configure",
+        "base",
+        "--add-config",
+        "retention.ms=2000000",
+        "--controller-config",
+        file,
+    ]
+    captures = ["--captures", "tests/golden/uncommitted-truncation/after"]
+    assert main(["plan", *words, *captures, "--now", "2026-11-23T09:17:00Z"]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("SAFE AS OF ")
+    assert "\nsteps, once new captures say SAFE:\n" in out
+
+
 def test_a_lake_gives_the_answers_of_its_captures(lake: Any, golden_captures: list[Path]) -> None:
     compared = set[str]()
     for cluster in cluster_ids(lake.path):

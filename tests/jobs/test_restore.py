@@ -94,6 +94,9 @@ def test_a_loss_must_be_repeated_by_name(
     code, made = _plan(captures, plan, *stated)
     assert (code, made["verdict"]) == (1, "LOSES")
     assert [loss["name"] for loss in made["losses"]] == ["unseen-records"]
+    assert " may lead. Of voters {" in made["losses"][0]["sentence"]
+    for node in (1, 2):
+        assert made["losses"][0]["sentence"].count(f"Node {node}@") == 1
     apply = ["restore", "apply", str(plan), "--to", str(target)]
     assert main(apply) == 1
     assert "--accept-loss unseen-records" in capsys.readouterr().err
@@ -197,6 +200,11 @@ def test_no_plan_that_was_edited_is_applied(
             assert "internal error" not in capsys.readouterr().err, (place, value)
     safe.write_text(content)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_plan_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["restore", "verify", str(tmp_path), "--against", str(tmp_path / "none")]) == 2
+    assert capsys.readouterr().err.endswith("/none cannot be read: No such file or directory\n")
 
 
 def test_verify_sees_every_changed_byte(safe: Path, tmp_path: Path) -> None:

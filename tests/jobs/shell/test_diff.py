@@ -108,7 +108,7 @@ def test_a_changed_secret_is_reported_without_its_value(say):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--from", "1", "--to", "2"], "'1' is not a path: also give the directory"),
+        (["--from", "1", "--to", "2"], "the directory that this moment refers to, or --lake PATH"),
         (
             ["--from", "nope", "--to", "2", NODE],
             "nope is neither a moment nor a path: give an offset, a time",

@@ -130,6 +130,17 @@ def test_ctrl_c_ends_a_query_of_spark_again_and_again(lake: Any, tmp_path: Path)
     os.close(ours)
 
 
+def test_a_wait_is_shown_on_a_terminal(lake: Any) -> None:
+    """Of SHOW TABLES, for which every table and view is registered."""
+    ours, process = terminal("-m", "jobs.cli", "sql", "SHOW TABLES", "--lake", str(lake.path))
+    until(ours, b"session")
+    until(ours, b"tables, views and plan of the statement")
+    until(ours, b"\r\033[K")
+    until(ours, b"zk_migrations")
+    assert process.wait(60) == 0
+    os.close(ours)
+
+
 def test_statements_over_lines_errors_and_history(tmp_path: Path) -> None:
     history = tmp_path / "history"
     shown = typed(history, "SELECT 1;\nwrong;\nSELECT\n2;\nquit\n")

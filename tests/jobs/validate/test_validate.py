@@ -181,6 +181,8 @@ def test_recovery_without_nodes_that_are_gone(lake: Any, capsys: pytest.CaptureF
     three = explained(lake, capsys, "--recovery", *(f"--without={n}" for n in (1, 2, 3)))
     assert "node 4 has the best claim (epoch 10, log end 1288), NOT SAFE" in three
     assert "is gone: what it stored after its capture is lost" in " ".join(three.split())
+    every = explained(lake, capsys, "--recovery", *(f"--without={n}" for n in (1, 2, 3, 4)))
+    assert every.endswith("\n  highest epoch seen: 10\n")
     of = ("--cluster", FALSELY_DESCRIBED, "--recovery", "--without", "9")
     assert main(["explain", "--lake", str(lake.path), *of]) == 2
     assert main(["explain", "--lake", str(lake.path), "--offset", "9", "--without", "3"]) == 2

@@ -64,6 +64,12 @@ def test_why_an_isr_was_small_until_its_replica_caught_up() -> None:
     }
 
 
+def test_fewer_replicas_than_min_insync_replicas_are_what_is_in_effect() -> None:
+    story = told("t-rf2", 0, 1883)
+    assert story.words[0].endswith("; min.insync.replicas is 2, in effect 1, the number of replicas.")
+    assert (story.replicas, story.trouble, story.min_isr) == ((12,), None, 2)
+
+
 def test_a_whole_partition_names_its_last_trouble() -> None:
     story = told("t-rf2", 1, 1600)
     assert (story.trouble, story.first_offset, story.end_offset) == (None, 1420, 1507)

@@ -26,6 +26,13 @@ def test_what_a_path_lacks():
     ]
 
 
+def test_one_record_is_singular():
+    one = "record 3 is missing: what it changed is unknown from there on"
+    assert MissingRecords(3, 4, None).sentence == one
+    more = "records 3 to 5 are missing: what they changed is unknown from there on, up to the snapshot at 9"
+    assert MissingRecords(3, 6, 9).sentence == more
+
+
 def test_which_versions_it_concerns():
     missing = missing_records([log(0, 9), log(11, 15), snapshot(18), log(18, 30)], [(25, 26)])
     assert may_lack([], 0, None) is None

@@ -195,7 +195,7 @@ def test_damage_is_named_and_the_rest_is_read(files):
     replica = files.replica()
     assert level(replica.image_at()) == 6
     assert "cannot be read: bad_crc" in replica.notes[0]
-    assert "offsets 1 to 1 are missing" in replica.notes[1]
+    assert "offset 1 is missing" in replica.notes[1]
 
 
 def test_a_torn_tail_ends_the_log(files):

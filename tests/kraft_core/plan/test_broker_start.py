@@ -161,6 +161,17 @@ def test_each_piece_of_evidence_is_needed(known: CapturedMetadata, dirs: tuple[P
         assert answer.missing
 
 
+def test_the_steps_give_what_is_missing(known: CapturedMetadata, dirs: tuple[Path, Path]) -> None:
+    def commands(answer: Answer) -> list[str]:
+        return [" ".join((step.command or "").split()[1:3]) for step in answer.steps]
+
+    assert commands(asked(known, dirs[0])) == ["capture --broker-dirs"]
+    assert commands(asked(known, *dirs, broker_id=9)) == ["capture METADATA_LOG_DIR"]
+    lacking = replace(known, gap="a record is missing")
+    assert commands(asked(lacking, *dirs)) == ["capture METADATA_LOG_DIR"]
+    assert commands(asked(lacking, dirs[0])) == ["capture --broker-dirs", "capture METADATA_LOG_DIR"]
+
+
 def test_what_is_not_committed_is_not_known(known: CapturedMetadata, dirs: tuple[Path, Path]) -> None:
     image: Image | None = known.committed
     assert image is not None
