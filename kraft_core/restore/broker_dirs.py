@@ -20,7 +20,7 @@ from kraft_core.format.side_files import (
     read_meta_properties,
     read_partition_metadata,
 )
-from kraft_core.image.brokers import Broker
+from kraft_core.image.brokers import Broker, is_online
 from kraft_core.image.change import Key
 from kraft_core.image.image import Image
 from kraft_core.image.partitions import Partition
@@ -184,24 +184,46 @@ class BrokersEvidence:
         return found
 
     def lacking(self, image: Image) -> frozenset[tuple[int, PartitionKey]]:
-        """Replicas, by broker and partition, that the directory which they are in by the metadata lacks."""
+        """Replicas, by broker and partition, that the directory which they are in by the metadata lacks.
+
+        Before metadata.version 3.7-IV2 brokers register no directories: those given are taken for all of a
+        broker. A future copy counts only where the metadata has the replica: there Kafka puts it in the place
+        of a current copy that is missing (LogManager.recoverAbandonedFutureLogs), and nowhere else.
+        """
         given: dict[int, set[str | None]] = {}
         for log_dir in self.log_dirs:
             given.setdefault(log_dir.broker_id, set()).add(log_dir.directory_id)
-        if not given:
-            return frozenset()
         registered_dirs = {broker_id: _registered_dirs(image, broker_id) for broker_id in given}
-        held = {(each.broker_id, each.key) for each in self.held}
+        held = {(each.broker_id, each.key) for each in self.held if not each.is_future}
+        placed = {(dir_.directory_id, each.key) for dir_ in self.log_dirs for each in dir_.held}
+        found: set[tuple[int, PartitionKey]] = set()
+        partitions: Iterator[tuple[Key, Partition]] = image.tables.items(PARTITIONS)
+        for (topic_id, partition_id), partition in partitions if given else ():
+            key = topic_id, partition_id
+            for broker_id, directory in zip(partition.replicas, partition.directories, strict=False):
+                if broker_id not in given:
+                    continue
+                registered = registered_dirs[broker_id]
+                needed = {directory} if directory in registered else registered
+                is_held = (broker_id, key) in held or (directory, key) in placed
+                if needed <= given[broker_id] and not is_held:
+                    found.add((broker_id, key))
+        return frozenset(found)
+
+    def offline(self, image: Image) -> frozenset[tuple[int, PartitionKey]]:
+        """Replicas, by broker and partition, in a directory that their broker no longer has registered.
+
+        It has failed: on a new disk the broker begins them anew. Not those that a given directory holds.
+        """
+        held = {(each.broker_id, each.key) for each in self.held if not each.is_future}
         found: set[tuple[int, PartitionKey]] = set()
         partitions: Iterator[tuple[Key, Partition]] = image.tables.items(PARTITIONS)
         for (topic_id, partition_id), partition in partitions:
             for broker_id, directory in zip(partition.replicas, partition.directories, strict=False):
-                registered = registered_dirs.get(broker_id, set())
-                needed = {directory} if directory in registered else registered
-                is_given = bool(needed) and needed <= given[broker_id]
-                if is_given and (broker_id, (topic_id, partition_id)) not in held:
+                broker: Broker | None = image.tables.get(BROKERS, (broker_id,))
+                if broker is not None and not is_online(broker, directory):
                     found.add((broker_id, (topic_id, partition_id)))
-        return frozenset(found)
+        return frozenset(found - held)
 
     def unregistered(self, image: Image) -> Iterator[tuple[int, str]]:
         """Broker and directory id of directories that a registered broker has not registered."""

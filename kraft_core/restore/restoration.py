@@ -248,7 +248,8 @@ def _made(
     newest = without_transaction(log).image
     restored = placed(without_transaction(taken).image, newest, request.placement)
     seen: list[Seen] = [(newest, None), *_tails(known, choice, taken_from, logs)]
-    image, sure = offline(restored, horizon, request.lost_brokers, brokers.lacking(newest))
+    without = brokers.lacking(newest) | brokers.offline(restored)
+    image, sure = offline(restored, horizon, request.lost_brokers, without)
     back: list[Broker] = [
         broker for (id_,), broker in newest.tables.items(BROKERS) if id_ not in request.lost_brokers
     ]
