@@ -16,13 +16,12 @@ from kraft_core.image import tree
 from kraft_core.image.events import CHECKPOINT, Event, path_under
 from kraft_core.image.from_rows import change_of
 from kraft_core.image.image import Image
-from kraft_core.image.missing_records import MissingRecords
 from kraft_core.image.replay_path import COMMITTED, PathCheckpoint, ReplayRange, Step
 from kraft_core.image.replica import OutOfReachError
 from kraft_core.raft.voters import VoterSet
 from transforms.evidence.fact_values import voter_value
 from transforms.histories.clocks import Clock, clocks
-from transforms.histories.missing import missing_by_cluster
+from transforms.histories.missing import Lacking, lacking_by_cluster
 from transforms.histories.replay_steps import known_paths
 from transforms.lake.arrow_rows import milliseconds
 from transforms.lake.delta_rs import arrow_with, exists, rows_with
@@ -97,9 +96,10 @@ class LakeSource:
         image = self.part_at(wanted, dict.fromkeys(HISTORIES, _ALL))
         image.offset, image.leader_epoch = wanted, -1 if step is None else step.leader_epoch
         image.timestamp = self.append_before(wanted + 1) or -1
-        for missing in self._missing:
-            if missing.concerns(wanted):
-                self._note(missing.sentence)
+        for each in self._lacking.unsure:
+            if each.concerns(wanted):
+                is_missing = each in self._lacking.missing
+                self._note(each.sentence if is_missing else each.newer_sentence)
         for transaction in rows_with(self._lake, METADATA_TRANSACTIONS, cluster_id=[self._id]):
             if transaction["begun_offset"] <= wanted < (transaction["ended_offset"] or wanted + 1):
                 self._note(
@@ -173,8 +173,8 @@ class LakeSource:
         return clocks(self._lake, {self._id: self._steps})[self._id]
 
     @cached_property
-    def _missing(self) -> list[MissingRecords]:
-        return missing_by_cluster(self._lake, {self._id: self._steps})[self._id]
+    def _lacking(self) -> Lacking:
+        return lacking_by_cluster(self._lake, {self._id: self._steps})[self._id]
 
     def events(self, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]:
         """As for a replica; timestamps are the effective ones."""
