@@ -1,4 +1,4 @@
-"""Records of a newer Kafka in a lake: what they changed is not known, and whoever asks for the state is told."""
+"""Records of a newer Kafka in a lake: what they changed is not known, and who asks for the state is told."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ def test_the_state_above_them_is_doubted(tmp_path: Path) -> None:
     captured(tmp_path / "captures", "newer", log)
     assert run(tmp_path / "lake", tmp_path / "captures") == 0
     source = open_lake(tmp_path / "lake", "newer")
-    assert [key for key in source.image_at(0).tables.topic_ids] == ["t"]
+    assert list(source.image_at(0).tables.topic_ids) == ["t"]
     assert source.notes == []
     source.image_at(2)
-    assert source.notes == [
-        f"record {offset} is of a newer Kafka: what else changed is unknown from there on" for offset in (1, 2)
-    ]
+    words = "is of a newer Kafka: what else changed is unknown from there on"
+    assert source.notes == [f"record {offset} {words}" for offset in (1, 2)]
