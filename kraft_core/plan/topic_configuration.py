@@ -49,9 +49,8 @@ class ConfigureTopics:
                 yield from config_risks(controller, each)
 
     def missing(self, controller: ActiveController, results: Sequence[TopicResult]) -> Iterator[str]:
-        for each in results:
-            if not each.is_refused:
-                yield from config_missing(controller, each)
+        accepted = [each for each in results if not each.is_refused]
+        yield from dict.fromkeys(words for each in accepted for words in config_missing(controller, each))
 
     def evidence(self, controller: ActiveController, results: Sequence[TopicResult]) -> Iterator[str]:
         for each in results:
