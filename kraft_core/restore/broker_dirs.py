@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from kraft_core.format.capture import CAPTURE_JSON
 from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.format.side_files import (
     InvalidSideFileError,
+    read_capture_json,
     read_leader_epoch_checkpoint,
     read_meta_properties,
     read_partition_metadata,
@@ -68,12 +70,13 @@ class HeldPartition:
 @dataclass(frozen=True, slots=True)
 class BrokerLogDir:
     """One of a broker's log directories. directory_id: None before Kafka 3.7. held: its partitions, by name;
-    not what is stray or deleted.
+    not what is stray or deleted. copied_at (ms): of a copy, by its capture.json; None where it is none.
     """
 
     broker_id: int
     directory_id: str | None
     held: tuple[HeldPartition, ...]
+    copied_at: int | None = None
 
 
 def broker_log_dir(log_dir: Path, cluster_id: str | None) -> BrokerLogDir:
@@ -84,7 +87,9 @@ def broker_log_dir(log_dir: Path, cluster_id: str | None) -> BrokerLogDir:
     meta = _read(log_dir / "meta.properties", read_meta_properties)
     if meta.node_id is None or meta.cluster_id != cluster_id:
         raise BrokerDirError(f"{log_dir}: its meta.properties is not that of a node of cluster {cluster_id}")
-    return BrokerLogDir(meta.node_id, meta.directory_id, tuple(_held(log_dir, meta.node_id, _IN_USE)))
+    held, stated = tuple(_held(log_dir, meta.node_id, _IN_USE)), log_dir / CAPTURE_JSON
+    copied_at = _read(stated, read_capture_json).captured_at if stated.exists() else None
+    return BrokerLogDir(meta.node_id, meta.directory_id, held, copied_at)
 
 
 def stray_partitions(log_dir: Path, broker_id: int) -> tuple[HeldPartition, ...]:
@@ -210,21 +215,6 @@ class BrokersEvidence:
                     found.add((broker_id, key))
         return frozenset(found)
 
-    def offline(self, image: Image) -> frozenset[tuple[int, PartitionKey]]:
-        """Replicas, by broker and partition, in a directory that their broker no longer has registered.
-
-        It has failed: on a new disk the broker begins them anew. Not those that a given directory holds.
-        """
-        held = {(each.broker_id, each.key) for each in self.held if not each.is_future}
-        found: set[tuple[int, PartitionKey]] = set()
-        partitions: Iterator[tuple[Key, Partition]] = image.tables.items(PARTITIONS)
-        for (topic_id, partition_id), partition in partitions:
-            for broker_id, directory in zip(partition.replicas, partition.directories, strict=False):
-                broker: Broker | None = image.tables.get(BROKERS, (broker_id,))
-                if broker is not None and not is_online(broker, directory):
-                    found.add((broker_id, (topic_id, partition_id)))
-        return frozenset(found - held)
-
     def unregistered(self, image: Image) -> Iterator[tuple[int, str]]:
         """Broker and directory id of directories that a registered broker has not registered."""
         for log_dir in self.log_dirs:
@@ -236,3 +226,19 @@ class BrokersEvidence:
 def _registered_dirs(image: Image, broker_id: int) -> set[str]:
     broker: Broker | None = image.tables.get(BROKERS, (broker_id,))
     return set() if broker is None else set(broker.log_dirs)
+
+
+def offline_replicas(image: Image) -> frozenset[tuple[int, PartitionKey]]:
+    """Replicas, by broker and partition, in a directory that their broker no longer has registered.
+
+    It has failed: on a new disk the broker begins them anew. A given directory that holds one may be a copy
+    of before.
+    """
+    found: set[tuple[int, PartitionKey]] = set()
+    partitions: Iterator[tuple[Key, Partition]] = image.tables.items(PARTITIONS)
+    for (topic_id, partition_id), partition in partitions:
+        for broker_id, directory in zip(partition.replicas, partition.directories, strict=False):
+            broker: Broker | None = image.tables.get(BROKERS, (broker_id,))
+            if broker is not None and not is_online(broker, directory):
+                found.add((broker_id, (topic_id, partition_id)))
+    return frozenset(found)
