@@ -16,6 +16,7 @@ from kraft_core.image import tree
 from kraft_core.image.events import CHECKPOINT, Event, path_under
 from kraft_core.image.from_rows import change_of
 from kraft_core.image.image import Image
+from kraft_core.image.missing_records import MissingRecords
 from kraft_core.image.replay_path import COMMITTED, PathCheckpoint, ReplayRange, Step
 from kraft_core.image.replica import OutOfReachError
 from kraft_core.raft.voters import VoterSet
@@ -98,8 +99,7 @@ class LakeSource:
         image.timestamp = self.append_before(wanted + 1) or -1
         for each in self._lacking.unsure:
             if each.concerns(wanted):
-                is_missing = each in self._lacking.missing
-                self._note(each.sentence if is_missing else each.newer_sentence)
+                self._note(self._sentence(each))
         for transaction in rows_with(self._lake, METADATA_TRANSACTIONS, cluster_id=[self._id]):
             if transaction["begun_offset"] <= wanted < (transaction["ended_offset"] or wanted + 1):
                 self._note(
@@ -107,6 +107,14 @@ class LakeSource:
                     f"its end"
                 )
         return image
+
+    @property
+    def gaps(self) -> list[str]:
+        """What the whole history lacks, in words."""
+        return [self._sentence(each) for each in self._lacking.unsure]
+
+    def _sentence(self, each: MissingRecords) -> str:
+        return each.sentence if each in self._lacking.missing else each.newer_sentence
 
     def part_at(self, offset: int, wanted: Mapping[Table, ds.Expression]) -> Image:
         """The things of some histories, those that meet a condition, at an offset (inclusive)."""
