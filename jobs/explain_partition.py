@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from jobs.quorum.quorum_facts import refused_before
 from jobs.runtime.finding_text import wrapped
 from jobs.runtime.lake_clusters import one_cluster
 from jobs.runtime.lakes import must_be_lake
@@ -62,7 +61,7 @@ def _of_lake(args: argparse.Namespace) -> _Asked:
     cluster = one_cluster(args.lake, args.cluster)
     source = open_cluster(args.lake, cluster)
     offset = _offset_of(source, args.at or "end")
-    doubts = [*source.gaps, *refused_before(args.lake, cluster, source.last_offset + 1)]
+    doubts = source.gaps
     named = source.part_at(offset, {TOPICS: ds.field("topic_name") == args.topic})
     topic_id = named.tables.topic_ids.get(args.topic)
     if topic_id is None:

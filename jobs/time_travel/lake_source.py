@@ -32,6 +32,7 @@ from transforms.lake.tables import (
     HISTORIES,
     METADATA_TRANSACTIONS,
     RECORDS,
+    REFUSED_RECORDS,
     VERSION,
     VOTER_SETS,
     ZK_MIGRATION_STATES,
@@ -100,6 +101,8 @@ class LakeSource:
         for each in self._lacking.unsure:
             if each.concerns(wanted):
                 self._note(self._sentence(each))
+        for words in self._refused_before(wanted + 1):
+            self._note(words)
         for transaction in rows_with(self._lake, METADATA_TRANSACTIONS, cluster_id=[self._id]):
             if transaction["begun_offset"] <= wanted < (transaction["ended_offset"] or wanted + 1):
                 self._note(
@@ -111,7 +114,14 @@ class LakeSource:
     @property
     def gaps(self) -> list[str]:
         """What the whole history lacks, in words."""
-        return [self._sentence(each) for each in self._lacking.unsure]
+        lacking = [self._sentence(each) for each in self._lacking.unsure]
+        return lacking + self._refused_before(self.last_offset + 1)
+
+    def _refused_before(self, end_offset: int) -> list[str]:
+        """The first record below an offset that Kafka refuses to replay, in words, if there is one."""
+        rows = rows_with(self._lake, REFUSED_RECORDS, ["offset", "type", "reason"], cluster_id=[self._id])
+        below = sorted((r["offset"], r["type"], r["reason"]) for r in rows if r["offset"] < end_offset)
+        return [f"{type_} at offset {at} cannot be replayed: {reason}" for at, type_, reason in below[:1]]
 
     def _sentence(self, each: MissingRecords) -> str:
         return each.sentence if each in self._lacking.missing else each.newer_sentence
