@@ -12,7 +12,7 @@ from kraft_core.image.tables import CONFIGS
 from kraft_core.plan.broker_words import partition_words
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.topic_defaults import defaults, is_assumed
-from kraft_core.topic_control.config_types import TOPIC_CONFIGS, parsed
+from kraft_core.topic_control.config_types import TOPIC_CONFIGS, ConfigRefusedError, parsed
 from kraft_core.topic_control.controller import ActiveController
 from kraft_core.topic_control.controller_file import (
     CLEANUP_POLICY,
@@ -62,6 +62,8 @@ def config_missing(controller: ActiveController, result: TopicResult) -> Iterato
         is_default = name in changed and (name not in held or changed[name] is None)
         if is_default and is_assumed(controller, default):
             yield _in_file(default)
+        elif is_default and any(_parsed(name, each) is None for each in defaults(controller, default)):
+            yield f"{default}: it has a value that Kafka does not accept"
 
 
 def _in_file(name: str) -> str:
@@ -108,7 +110,7 @@ def _least(controller: ActiveController, partition: Partition, value: str | None
     for resource in (str(partition.leader), ""):
         config: Config | None = controller.image.tables.get(CONFIGS, (BROKER_RESOURCE, resource, MIN_ISR))
         if config is not None:
-            return int(config.value)
+            return int(config.value) if config.value.strip().isdecimal() else None
     return None
 
 
@@ -168,8 +170,16 @@ def _value(name: str, text: str | None) -> object:
 
 
 def _values(controller: ActiveController, name: str, default: str, text: str | None) -> list[Any]:
-    """The topic's own, else every default that one of its brokers may have."""
-    return [parsed(name, each) for each in ([text] if text is not None else defaults(controller, default))]
+    """The topic's own, else every valid default that one of its brokers may have."""
+    texts = [text] if text is not None else defaults(controller, default)
+    return [value for each in texts if (value := _parsed(name, each)) is not None]
+
+
+def _parsed(name: str, text: str) -> Any | None:
+    try:
+        return parsed(name, text)
+    except ConfigRefusedError:
+        return None
 
 
 def _is_less(before: object, after: object) -> bool:

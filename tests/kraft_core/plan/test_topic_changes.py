@@ -159,6 +159,17 @@ def test_configs_below_which_is_the_default_of_the_cluster() -> None:
     assert any(each.startswith("log.retention.ms: ") for each in made.missing)
 
 
+def test_a_default_that_kafka_does_not_accept_is_none() -> None:
+    change = ConfigureTopics(("orders",), {"cleanup.policy": "delete"})
+    made = plan_topics(loaded(), TopicQuestion(change, {"log.cleanup.policy": "compacted"}))
+    assert (made.verdict, made.missing) == (
+        "not_known",
+        ("log.cleanup.policy: it has a value that Kafka does not accept",),
+    )
+    wrong, own = broker_config(MIN_ISR, "two"), topic_config(MIN_ISR, "1")
+    assert configure(MIN_ISR, None, wrong, own, partition(0, isr=(11,))).verdict == "not_known"
+
+
 def test_a_min_isr_that_only_the_leaders_file_has_then() -> None:
     own, shrunken = topic_config(MIN_ISR, "1"), partition(0, isr=(11,))
     made = configure(MIN_ISR, None, WITHOUT_MIN_ISR, own, shrunken)
