@@ -65,6 +65,9 @@ def cause_of(event: Event, of_brokers: Sequence[Event]) -> str | None:
     ):
         return "a reassignment"
     if after.leader != before.leader:
+        in_sync = {NO_LEADER, *before.isr, *before.eligible_leader_replicas}
+        if after.leader not in in_sync:
+            return f"an unclean election: {after.leader} was in neither the ISR nor the ELR"
         return "an election without a change of a broker: by an operator, or to the preferred leader"
     left, joined = _without(before.isr, after.isr), _without(after.isr, before.isr)
     if left or joined:

@@ -111,6 +111,10 @@ def test_a_replica_in_an_offline_directory_cannot_lead() -> None:
             changed({"leader": 2}, {}),
             "an election without a change of a broker: by an operator, or to the preferred leader",
         ),
+        (
+            changed({"isr": (1,), "leader": -1}, {"isr": (2,), "leader": 2, "leader_recovery_state": 1}),
+            "an unclean election: 2 was in neither the ISR nor the ELR",
+        ),
         (changed({}, {"adding_replicas": (4,)}), "a reassignment"),
         (
             changed({"eligible_leader_replicas": (3,)}, {}, "CLEAR_ELR_RECORD"),
