@@ -105,10 +105,7 @@ class LakeSource:
             self._note(words)
         for transaction in rows_with(self._lake, METADATA_TRANSACTIONS, cluster_id=[self._id]):
             if transaction["begun_offset"] <= wanted < (transaction["ended_offset"] or wanted + 1):
-                self._note(
-                    f"offset {wanted} is inside a metadata transaction, whose changes become visible at "
-                    f"its end"
-                )
+                image.leave_open()
         return image
 
     @property
