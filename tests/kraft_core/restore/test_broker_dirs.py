@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,19 @@ from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.codec import write_metadata_value
 from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
 from kraft_core.image.brokers import Broker
-from kraft_core.image.change import Key
+from kraft_core.image.change import Change, Key
+from kraft_core.image.image import Image
+from kraft_core.image.names import MIGRATING_DIRECTORY
 from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS, PARTITIONS
 from kraft_core.messages.metadata import METADATA_RECORDS
-from kraft_core.restore.broker_dirs import BrokerDirError, broker_log_dir
+from kraft_core.restore.broker_dirs import (
+    BrokerDirError,
+    BrokerLogDir,
+    BrokersEvidence,
+    HeldPartition,
+    broker_log_dir,
+)
 from kraft_core.restore.choice import UNSEEN_RECORDS
 from kraft_core.restore.content import NO_SURE_REPLICA, unregistered_loss
 from kraft_core.restore.horizon import PARTITION_EPOCH_MARGIN
@@ -172,6 +181,26 @@ def _append(directory: ControllerDir, change: dict[str, object]) -> None:
     segment.chmod(0o644)
     with segment.open("ab") as file:
         file.write(batch)
+
+
+def test_without_registered_directories_those_given_are_all_of_a_broker() -> None:
+    """As before metadata.version 3.7-IV2: no directory is named in the metadata."""
+    image, key = Image(), (UNKNOWN, 0)
+    directories = (MIGRATING_DIRECTORY,) * 2
+    both = Partition(UNKNOWN, "t", 0, (11, 12), directories, (11, 12), (), (), (), (), 11, 0, 0, 0)
+    for broker_id in (11, 12):
+        broker = Broker(broker_id, 9, "i", (), (), None, False, False, False, (), None)
+        image.tables.put(Change(BROKERS, (broker_id,), broker))
+    image.tables.put(Change(PARTITIONS, key, both))
+    held = HeldPartition(11, UNKNOWN, "t", 0, 3)
+    for log_dirs, lacking in (
+        ([], set[int]()),
+        ([BrokerLogDir(11, None, (held,))], set[int]()),
+        ([BrokerLogDir(11, None, ())], {11}),
+        ([BrokerLogDir(11, None, ()), BrokerLogDir(11, None, (held,))], set[int]()),
+        ([BrokerLogDir(11, None, (replace(held, is_future=True),))], {11}),
+    ):
+        assert BrokersEvidence.of(log_dirs, ()).lacking(image) == {(broker_id, key) for broker_id in lacking}
 
 
 def test_a_new_disk_of_a_broker_is_named(tmp_path: Path) -> None:
