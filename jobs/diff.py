@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,10 +68,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """One of the two states: the path it was read from, and the metadata."""
+    """One of the two states: the path it was read from, and the metadata. is_whole: all could be read."""
 
     path: Path
     image: Image
+    is_whole: bool
 
 
 def run(args: argparse.Namespace) -> int:
@@ -91,7 +92,8 @@ def run(args: argparse.Namespace) -> int:
         # The lake's path identifies it, as a directory's does.
         args.source = args.lake
         opened[args.lake] = open_lake(args.lake, args.cluster)
-    before, after = (_end(end, args, opened) for end in (args.before, args.after))
+    warned: list[str] = []
+    before, after = (_end(end, args, opened, warned) for end in (args.before, args.after))
     found = list(differences(before.image, after.image))
     if args.lake is not None:
         found = _without_secrets(found)
@@ -121,16 +123,16 @@ def _without_secrets(found: list[Difference]) -> list[Difference]:
     return visible
 
 
-def _end(text: str, args: argparse.Namespace, opened: dict[Path, MetadataSource]) -> _End:
+def _end(text: str, args: argparse.Namespace, opened: dict[Path, MetadataSource], warned: list[str]) -> _End:
+    """opened: the sources by their paths. warned: what was said of them."""
     path, moment = _split(text, args.source)
     if path is None:
         raise Failure(
             f"{text!r} is not a path: also give the directory that this moment refers to, or --lake PATH"
         )
-    notes: Sequence[str] = ()
     if path not in opened:
         opened[path] = open_captured(path, args.settings.shown_configs)
-        notes = opened[path].notes
+    notes = opened[path].notes
     try:
         newest = opened[path].image_at()
         image = newest
@@ -138,8 +140,9 @@ def _end(text: str, args: argparse.Namespace, opened: dict[Path, MetadataSource]
             image = image_at(opened[path], parse_moment(moment, newest.timestamp), newest.timestamp)
     except InvalidMomentError as error:
         raise Failure(str(error)) from None
-    warn(notes, image)
-    return _End(path, image)
+    warn([note for note in notes if note not in warned], image)
+    warned += notes
+    return _End(path, image, not notes and not image.refusals)
 
 
 def _split(text: str, source: Path | None) -> tuple[Path | None, str | None]:
@@ -167,7 +170,7 @@ def _lines(before: _End, after: _End, found: list[Difference], most: int) -> Ite
     yield f"from {_where(before)}"
     yield f"to   {_where(after)}"
     if not found:
-        yield "no difference"
+        yield "no difference" + ("" if before.is_whole and after.is_whole else " in what is known")
     in_topics = _partitions_of_whole_topics(found)
     listed = 0
     for kind in tables.KINDS:

@@ -29,7 +29,7 @@ EXAMPLES = """examples:
   kraftlake explain --lake /data/lake --topic orders --partition 3 --at 2026-11-21T09:42:33Z
   kraftlake explain --captures /backup/node-1 --topic orders --partition 3 --at 2026-11-21T09:42:33Z
 
-exit codes: 0 success, 1 part of the log of --captures could not be read; 2 wrong usage, 3 nothing readable"""
+exit codes: 0 success, 1 part of the log could not be read; 2 wrong usage, 3 nothing readable"""
 
 
 class _InsteadOfLake(argparse.Action):

@@ -21,6 +21,7 @@ from kraft_core.findings.partition_story import PartitionStory, partition_story
 from kraft_core.image.effective_configs import MIN_ISR
 from kraft_core.image.events import Event
 from kraft_core.image.image import Image
+from kraft_core.image.replay_path import COMMITTED
 from kraft_core.wording import did_you_mean
 from transforms.lake.tables import BROKERS, CONFIGS, PARTITIONS, TOPICS
 
@@ -60,16 +61,23 @@ def _of_lake(args: argparse.Namespace) -> _Asked:
     cluster = one_cluster(args.lake, args.cluster)
     source = open_cluster(args.lake, cluster)
     offset = _offset_of(source, args.at or "end")
+    doubts = source.gaps
     named = source.part_at(offset, {TOPICS: ds.field("topic_name") == args.topic})
     topic_id = named.tables.topic_ids.get(args.topic)
     if topic_id is None:
         every = source.part_at(offset, {TOPICS: ds.scalar(True)})
         found = source.events_of({TOPICS: ds.field("topic_name") == args.topic})
-        raise _no_topic(args.topic, offset, every, found)
+        absent = _no_topic(args.topic, offset, every, found)
+        raise _not_known(str(absent)) if doubts else absent
+    for doubt in doubts:
+        warn_line(f"warning: {doubt}")
+    status = source.commit_status(offset)
+    if status not in (None, COMMITTED):
+        warn_line(f"note: offset {offset} is {status}: brokers knew only what was committed")
     of_partition = (ds.field("topic_id") == topic_id) & (ds.field("partition_id") == args.partition)
     image = source.part_at(offset, {PARTITIONS: of_partition, CONFIGS: ds.field("name") == MIN_ISR})
     events = source.events_of({PARTITIONS: of_partition, BROKERS: ds.scalar(True)})
-    return _Asked(cluster, image, offset, topic_id, events, is_whole=True)
+    return _Asked(cluster, image, offset, topic_id, events, is_whole=not doubts)
 
 
 def _of_captures(args: argparse.Namespace) -> _Asked:

@@ -251,17 +251,24 @@ def _run_question(args: argparse.Namespace) -> int:
 
     evidence, unread = module.evidence_of(args)
     answer = module.answer_of(asked, evidence)
-    age = evidence_age(evidence.quorum, args)
+    # Of start-broker, copies of the broker's directories may be older than the captures.
+    age = evidence_age(evidence.quorum, args, getattr(evidence, "copied_at", None))
     refused = ExitCode.WILL_NOT_LOAD if args.action == "load" else ExitCode.FOUND
     return print_answer(answer, evidence.quorum, age, unread, args.format, refused)
 
 
-def evidence_age(quorum: CapturedQuorum, args: argparse.Namespace) -> EvidenceAge:
-    """The age of the captures that count; if none does, of the log that the others are compared with."""
+def evidence_age(
+    quorum: CapturedQuorum, args: argparse.Namespace, copied_at: int | None = None
+) -> EvidenceAge:
+    """The age of the captures that count; if none does, of the log that the others are compared with.
+
+    copied_at (ms): of the oldest other evidence, None if there is none.
+    """
     ms, source = quorum.evidence_from, None
     if ms is None:
         ms = quorum.as_of
         source = None if quorum.as_of_source in STATED_SOURCES else quorum.as_of_source
+    ms = ms if copied_at is None else min(ms, copied_at)
     known_at = EPOCH + timedelta(milliseconds=ms)
     return EvidenceAge(known_at, now_of(args), args.max_evidence_age_hours, source)
 

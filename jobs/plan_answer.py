@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import Any
 
+from jobs.arguments import EPOCH
 from jobs.plan_text import listed, risk_words, risks_and_steps, step_lines, steps_title
 from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.outcome import ExitCode
@@ -34,7 +36,7 @@ def print_answer(
 def lines(answer: Answer, quorum: CapturedQuorum, age: EvidenceAge, unread: Sequence[str]) -> Iterator[str]:
     """The answer as text. unread: files that could not be read."""
     verdict = age.verdict_now(answer.verdict)
-    moment = f" {iso(quorum.evidence_from or quorum.as_of)}" if verdict == "safe_as_of" else ""
+    moment = f" {iso(_ms(age))}" if verdict == "safe_as_of" else ""
     yield f"{verdict.replace('_', ' ').upper()}{moment}: {age.reason_now(answer.verdict, answer.reason)}"
     yield f"  {age.sentence}"
     if answer.exception and answer.error_text:
@@ -50,6 +52,10 @@ def lines(answer: Answer, quorum: CapturedQuorum, age: EvidenceAge, unread: Sequ
     yield from step_lines(answer.steps, steps_title(answer.verdict, verdict))
 
 
+def _ms(age: EvidenceAge) -> int | None:
+    return None if age.as_of is None else (age.as_of - EPOCH) // timedelta(milliseconds=1)
+
+
 def as_json(
     answer: Answer, quorum: CapturedQuorum, age: EvidenceAge, unread: Sequence[str]
 ) -> dict[str, Any]:
@@ -58,7 +64,7 @@ def as_json(
         "cluster_id": quorum.cluster_id,
         "as_of": quorum.as_of,
         "as_of_source": quorum.as_of_source,
-        "evidence_from": quorum.evidence_from,
+        "evidence_from": None if quorum.evidence_from is None else _ms(age),
         "is_evidence_old": age.is_old,
         "evidence_age": age.sentence,
         "question": answer.question,

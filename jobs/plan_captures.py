@@ -124,12 +124,9 @@ def from_lake(args: argparse.Namespace) -> Opened:
     newest = [captures[-1].capture_id for captures in conclusions.holdings.captures.values()]
 
     def metadata(quorum: CapturedQuorum) -> CapturedMetadata:
-        from jobs.quorum.quorum_facts import refused_before
         from jobs.time_travel.lake_source import open_cluster
 
-        source = open_cluster(lake, cluster)
-        source.notes.extend(refused_before(lake, cluster, quorum.log_end))
-        return read_metadata(quorum, source)
+        return read_metadata(quorum, open_cluster(lake, cluster))
 
     return quorum, faults_of(lake, cluster, newest), metadata
 

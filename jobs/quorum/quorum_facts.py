@@ -20,7 +20,6 @@ from transforms.lake.tables import (
     EPOCHS,
     FINDINGS,
     RECORDS,
-    REFUSED_RECORDS,
     SNAPSHOT_RECORDS,
     VOTER_SETS,
     Table,
@@ -76,13 +75,6 @@ def faults_of(lake: Location, cluster: str, capture_ids: Iterable[str]) -> list[
     rows = rows_with(lake, CAPTURES, columns, cluster_id=[cluster], capture_id=capture_ids)
     found = [(row["node_id"], fault) for row in rows for fault in row["file_faults"] or ()]
     return sorted(f"node {node_id}: {fault['file']}: {fault['reason']}" for node_id, fault in found)
-
-
-def refused_before(lake: Location, cluster: str, end_offset: int) -> list[str]:
-    """The first record below an offset that Kafka refuses to replay, in words; none where it refuses none."""
-    rows = rows_with(lake, REFUSED_RECORDS, ["offset", "type", "reason"], cluster_id=[cluster])
-    below = sorted((r["offset"], r["type"], r["reason"]) for r in rows if r["offset"] < end_offset)
-    return [f"{type_} at offset {at} cannot be replayed: {reason}" for at, type_, reason in below[:1]]
 
 
 def registered_in(lake: Location, cluster: str) -> Registered:

@@ -22,7 +22,7 @@ from kraft_core.image.replica import OutOfReachError
 from kraft_core.raft.voters import VoterSet
 from transforms.evidence.fact_values import voter_value
 from transforms.histories.clocks import Clock, clocks
-from transforms.histories.missing import missing_by_cluster
+from transforms.histories.missing import Lacking, lacking_by_cluster
 from transforms.histories.replay_steps import known_paths
 from transforms.lake.arrow_rows import milliseconds
 from transforms.lake.delta_rs import arrow_with, exists, rows_with
@@ -32,6 +32,7 @@ from transforms.lake.tables import (
     HISTORIES,
     METADATA_TRANSACTIONS,
     RECORDS,
+    REFUSED_RECORDS,
     VERSION,
     VOTER_SETS,
     ZK_MIGRATION_STATES,
@@ -97,16 +98,30 @@ class LakeSource:
         image = self.part_at(wanted, dict.fromkeys(HISTORIES, _ALL))
         image.offset, image.leader_epoch = wanted, -1 if step is None else step.leader_epoch
         image.timestamp = self.append_before(wanted + 1) or -1
-        for missing in self._missing:
-            if missing.concerns(wanted):
-                self._note(missing.sentence)
+        for each in self._lacking.unsure:
+            if each.concerns(wanted):
+                self._note(self._sentence(each))
+        for words in self._refused_before(wanted + 1):
+            self._note(words)
         for transaction in rows_with(self._lake, METADATA_TRANSACTIONS, cluster_id=[self._id]):
             if transaction["begun_offset"] <= wanted < (transaction["ended_offset"] or wanted + 1):
-                self._note(
-                    f"offset {wanted} is inside a metadata transaction, whose changes become visible at "
-                    f"its end"
-                )
+                image.leave_open()
         return image
+
+    @property
+    def gaps(self) -> list[str]:
+        """What the whole history lacks, in words."""
+        lacking = [self._sentence(each) for each in self._lacking.unsure]
+        return lacking + self._refused_before(self.last_offset + 1)
+
+    def _refused_before(self, end_offset: int) -> list[str]:
+        """The first record below an offset that Kafka refuses to replay, in words, if there is one."""
+        rows = rows_with(self._lake, REFUSED_RECORDS, ["offset", "type", "reason"], cluster_id=[self._id])
+        below = sorted((r["offset"], r["type"], r["reason"]) for r in rows if r["offset"] < end_offset)
+        return [f"{type_} at offset {at} cannot be replayed: {reason}" for at, type_, reason in below[:1]]
+
+    def _sentence(self, each: MissingRecords) -> str:
+        return each.sentence if each in self._lacking.missing else each.newer_sentence
 
     def part_at(self, offset: int, wanted: Mapping[Table, ds.Expression]) -> Image:
         """The things of some histories, those that meet a condition, at an offset (inclusive)."""
@@ -173,8 +188,8 @@ class LakeSource:
         return clocks(self._lake, {self._id: self._steps})[self._id]
 
     @cached_property
-    def _missing(self) -> list[MissingRecords]:
-        return missing_by_cluster(self._lake, {self._id: self._steps})[self._id]
+    def _lacking(self) -> Lacking:
+        return lacking_by_cluster(self._lake, {self._id: self._steps})[self._id]
 
     def events(self, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]:
         """As for a replica; timestamps are the effective ones."""

@@ -50,7 +50,9 @@ def open_lake(path: Location, cluster: str | None) -> MetadataSource:
 
 
 def warn(notes: Sequence[str], image: Image) -> None:
-    """Report on stderr what could not be read or replayed."""
+    """Report on stderr what could not be read or replayed, or is not visible yet."""
+    if image.in_transaction:
+        warn_line("note: this is inside a metadata transaction, whose changes become visible at its end")
     refused = [f"offset {refusal.offset}, {refusal.type}: {refusal.reason}" for refusal in image.refusals]
     for note in [*notes, *refused[:_MAX_LISTED]]:
         warn_line(f"warning: {note}")

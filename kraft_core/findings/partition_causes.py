@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kraft_core.image.broker_events import broker_event_words
-from kraft_core.image.brokers import Broker
+from kraft_core.image.brokers import Broker, is_online
 from kraft_core.image.events import Event
+from kraft_core.image.names import MIGRATING_DIRECTORY
 from kraft_core.image.partitions import NO_LEADER, Partition
 
 
@@ -64,6 +65,9 @@ def cause_of(event: Event, of_brokers: Sequence[Event]) -> str | None:
     ):
         return "a reassignment"
     if after.leader != before.leader:
+        in_sync = {NO_LEADER, *before.isr, *before.eligible_leader_replicas}
+        if after.leader not in in_sync:
+            return f"an unclean election: {after.leader} was in neither the ISR nor the ELR"
         return "an election without a change of a broker: by an operator, or to the preferred leader"
     left, joined = _without(before.isr, after.isr), _without(after.isr, before.isr)
     if left or joined:
@@ -110,17 +114,23 @@ def _cannot_lead(replica: int, after: Partition, event: Event, of_brokers: Seque
     ]
     if not known:
         return f"was {sync}, and the log shows no registration of it"
-    state = _state(known[-1].after)
+    nth = after.replicas.index(replica)
+    directory = after.directories[nth] if nth < len(after.directories) else MIGRATING_DIRECTORY
+    state = _state(known[-1].after, directory)
     since = known[-1].offset
     for each in reversed(known):
-        if _state(each.after) != state:
+        if _state(each.after, directory) != state:
             break
         since = each.offset
     return f"was {sync} and {state} (since offset {since})"
 
 
-def _state(broker: Broker | None) -> str:
-    return "unregistered" if broker is None else broker.state_words
+def _state(broker: Broker | None, directory: str) -> str:
+    """directory: of the replica; the controller elects none whose directory is offline."""
+    if broker is None:
+        return "unregistered"
+    is_without = broker.is_active and not is_online(broker, directory)
+    return "active, but its log directory was offline" if is_without else broker.state_words
 
 
 def _without(these: Iterable[int], those: Iterable[int]) -> list[int]:

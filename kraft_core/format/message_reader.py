@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from kraft_core.format.errors import DecodeError
 from kraft_core.format.varint import read_unsigned_varint
@@ -35,6 +35,14 @@ FIXED_FORMATS: dict[FieldType, str] = {
     "int64": "q",
     "float64": "d",
 }
+
+
+def has_unknown_fields(value: Any) -> bool:
+    """Whether a value, or a struct in it, has tagged fields that are not declared: a newer Kafka wrote it."""
+    if isinstance(value, dict):
+        held = cast(dict[str, Any], value)
+        return UNKNOWN_TAGGED_FIELDS in held or any(map(has_unknown_fields, held.values()))
+    return isinstance(value, list) and any(map(has_unknown_fields, cast(list[Any], value)))
 
 
 @cache

@@ -5,7 +5,7 @@ Static configs, in a node's own file, are in no log.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kraft_core.image.configs import TOPIC_RESOURCE, Config
 from kraft_core.image.features import Feature
@@ -25,19 +25,27 @@ def elr_enabled(image: Image) -> bool:
 
 def min_isr(image: Image, topic_name: str, leader: int) -> int | None:
     """min.insync.replicas of a topic as its leader knows it; None where only that broker's file says it."""
-    found = _config(image, topic_name, MIN_ISR, leader)
+    found = _config(image, MIN_ISR, _resources(topic_name, leader))
     return int(found) if found is not None and found.strip().isdecimal() else None
 
 
 def unclean_election(image: Image, topic_name: str, controller_id: int) -> bool | None:
     """Whether the controller may elect a replica that is not in sync; None where only its file says it."""
-    found = _config(image, topic_name, UNCLEAN_ELECTION, controller_id)
-    return None if found is None else found.strip().lower() == "true"
+    return _is_on(_config(image, UNCLEAN_ELECTION, _resources(topic_name, controller_id)))
 
 
-def _config(image: Image, topic_name: str, name: str, node_id: int) -> str | None:
-    """The topic's, else the node's, else the cluster's (KafkaConfigSchema.resolveEffectiveTopicConfig)."""
-    for resource in _resources(topic_name, node_id):
+def unclean_election_default(image: Image, controller_id: int) -> bool | None:
+    """The same of a topic without a config of its own."""
+    return _is_on(_config(image, UNCLEAN_ELECTION, _broker_resources(controller_id)))
+
+
+def _is_on(value: str | None) -> bool | None:
+    return None if value is None else value.strip().lower() == "true"
+
+
+def _config(image: Image, name: str, resources: Iterable[tuple[int, str]]) -> str | None:
+    """Of the first resource that has it (KafkaConfigSchema.resolveEffectiveTopicConfig)."""
+    for resource in resources:
         config: Config | None = image.tables.get(CONFIGS, (*resource, name))
         if config is not None:
             return config.value
@@ -45,6 +53,11 @@ def _config(image: Image, topic_name: str, name: str, node_id: int) -> str | Non
 
 
 def _resources(topic_name: str, node_id: int) -> Iterator[tuple[int, str]]:
+    """The topic, the node, the cluster."""
     yield TOPIC_RESOURCE, topic_name
+    yield from _broker_resources(node_id)
+
+
+def _broker_resources(node_id: int) -> Iterator[tuple[int, str]]:
     yield BROKER_RESOURCE, str(node_id)
     yield BROKER_RESOURCE, ""

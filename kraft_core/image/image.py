@@ -64,6 +64,10 @@ class Image:
     def in_transaction(self) -> bool:
         return self._transaction is not None
 
+    def leave_open(self) -> None:
+        """States that a metadata transaction is open, of which nothing is visible or held."""
+        self._transaction = []
+
     def apply(self, record: MetadataRecord) -> list[AppliedChange]:
         """Replays the next record of the log; returns the changes that became visible, one per thing."""
         if record.type == _BEGIN:

@@ -30,13 +30,27 @@ class MissingRecords:
     @property
     def sentence(self) -> str:
         """What that means for the replayed state, in words."""
+        return f"{self._offsets} missing: what {self._they} changed is unknown from there on{self._until}"
+
+    @property
+    def newer_sentence(self) -> str:
+        """The same of records that are there, but of which not all is understood."""
+        return f"{self._offsets} of a newer Kafka: what else changed is unknown from there on{self._until}"
+
+    @property
+    def _offsets(self) -> str:
         last = self.end_offset - 1
         if last == self.first_offset:
-            offsets, they = f"record {last} is", "it"
-        else:
-            offsets, they = f"records {self.first_offset} to {last} are", "they"
-        until = "" if self.until_offset is None else f", up to the snapshot at {self.until_offset}"
-        return f"{offsets} missing: what {they} changed is unknown from there on{until}"
+            return f"record {last} is"
+        return f"records {self.first_offset} to {last} are"
+
+    @property
+    def _they(self) -> str:
+        return "it" if self.end_offset == self.first_offset + 1 else "they"
+
+    @property
+    def _until(self) -> str:
+        return "" if self.until_offset is None else f", up to the snapshot at {self.until_offset}"
 
     def concerns(self, offset: int) -> bool:
         """Whether the state after an offset may lack what the records changed."""

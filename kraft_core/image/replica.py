@@ -10,6 +10,7 @@ from pathlib import Path
 from kraft_core.format.batch import BatchHeader
 from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, SegmentFile, parse_segment_name
 from kraft_core.format.mapped_file import mapped
+from kraft_core.format.message_reader import has_unknown_fields
 from kraft_core.format.record import Record, read_batch, read_log
 from kraft_core.format.secrets import NONE_ALLOWED
 from kraft_core.format.segment import Damage, scan
@@ -48,6 +49,7 @@ class CapturedReplica:
         self._batches: list[_Batch] = []
         self._checkpoints: list[CheckpointFile] = []
         self._formatted_with: list[CheckpointFile] = []
+        self._is_of_newer_kafka = False
 
     @classmethod
     def of_directory(cls, directory: ControllerDir, allowed: Set[str] = NONE_ALLOWED) -> CapturedReplica:
@@ -114,6 +116,7 @@ class CapturedReplica:
         for record in self._records(image.offset + 1):
             if record.offset > wanted:
                 break
+            self._understand(record)
             image.apply(record)
             reached = record.offset
         if reached < wanted:
@@ -151,6 +154,7 @@ class CapturedReplica:
                 if beyond is not None:
                     yield self._image(beyond)
             expected = record.offset + 1
+            self._understand(record)
             yield record
         last = self._newest_checkpoint(expected + 1, self.last_offset + 1)
         if last is not None:
@@ -226,6 +230,8 @@ class CapturedReplica:
             with mapped(checkpoint.path) as buf:
                 timestamp = read_snapshot(buf).last_contained_log_timestamp
                 records = [self._marked(record) for record in read_log(buf) if isinstance(record, Record)]
+            for record in records:
+                self._understand(record, checkpoint.path.name)
             image = Image.of_snapshot(
                 records,
                 snapshot_id.end_offset,
@@ -275,6 +281,12 @@ class CapturedReplica:
                         for record in read_batch(buf, header):
                             if record.offset >= first:
                                 yield self._marked(record)
+
+    def _understand(self, record: Record, file: str = "the log") -> None:
+        """Notes the first record with fields that are not known: what else it changed is not, either."""
+        if not self._is_of_newer_kafka and has_unknown_fields(record.value):
+            self._is_of_newer_kafka = True
+            self._note(f"{file}: {record.type} at offset {record.offset} has fields of a newer Kafka")
 
     def _marked(self, record: Record) -> Record:
         if not self._allowed or record.value is None or record.type != "CONFIG_RECORD":

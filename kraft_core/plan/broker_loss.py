@@ -59,9 +59,9 @@ class PartitionLoss:
 
     @property
     def goes_under_min_isr(self) -> bool | None:
-        """None where it is not known. One that was under it before does not go under it."""
+        """None where it is not known. One that is known to be under it before does not go under it."""
         now = self.after.is_under_min_isr
-        return now if now is not True else self.before.is_under_min_isr is False
+        return now if now is not True else self.before.is_under_min_isr is not True
 
 
 def lose_broker(

@@ -197,7 +197,7 @@ def _fine(change: BrokerChange, broker: Broker) -> str:
         )
     if broker.fenced:
         return f"broker {change.broker_id} is already fenced: no partition depends on it"
-    return "every partition keeps a leader and its min.insync.replicas meanwhile, and the controllers commit"
+    return "no partition loses its leader or its min.insync.replicas meanwhile, and the controllers commit"
 
 
 def _missing(impact: BrokerImpact, judged: Judged) -> Iterator[str]:

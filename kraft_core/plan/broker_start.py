@@ -51,6 +51,12 @@ class BrokerStart:
     def quorum(self) -> CapturedQuorum:
         return self.metadata.quorum
 
+    @property
+    def copied_at(self) -> int | None:
+        """The time (ms) of the oldest copy among the directories, None if they were read themselves."""
+        times = [each.copied_at for each in self.log_dirs.values() if each.copied_at is not None]
+        return min(times, default=None)
+
 
 @dataclass(frozen=True, slots=True)
 class _Judged:

@@ -101,11 +101,11 @@ def is_under_min_isr(controller: ActiveController, partition: Partition) -> bool
 
 
 def min_isr_not_known(controller: ActiveController, changes: Sequence[PartitionAfter]) -> Iterator[str]:
-    """Of partitions that lose members of the ISR."""
+    """Of partitions that lose members of the ISR, or get another leader, whose file may demand more."""
     unknown = [
         each.before
         for each in changes
-        if len(each.after.isr) < min(len(each.before.isr), len(each.after.replicas))
+        if _may_demand_more(each)
         and min_isr(controller.image, each.before.topic_name, each.after.leader) is None
     ]
     if unknown:
@@ -113,3 +113,12 @@ def min_isr_not_known(controller: ActiveController, changes: Sequence[PartitionA
             f"min.insync.replicas of {partition_words(unknown)}: neither the topic nor the cluster has it as "
             "a dynamic config, and the brokers' files are not in the log"
         )
+
+
+def _may_demand_more(each: PartitionAfter) -> bool:
+    """Where all replicas are in sync, a leader has as many as it may demand."""
+    before, after = each.before, each.after
+    if len(after.isr) < min(len(before.isr), len(after.replicas)):
+        return True
+    is_led_by_another = NO_LEADER not in (before.leader, after.leader) and before.leader != after.leader
+    return is_led_by_another and len(after.isr) < len(after.replicas)

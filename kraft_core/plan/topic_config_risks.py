@@ -3,35 +3,81 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from kraft_core.image.configs import Config
-from kraft_core.image.effective_configs import BROKER_RESOURCE
+from kraft_core.image.effective_configs import BROKER_RESOURCE, unclean_election_default
 from kraft_core.image.partitions import NO_LEADER, Partition
 from kraft_core.image.tables import CONFIGS
 from kraft_core.plan.broker_words import partition_words
 from kraft_core.plan.risks import Risk
-from kraft_core.topic_control.config_types import TOPIC_CONFIGS, parsed
+from kraft_core.plan.topic_defaults import defaults, is_assumed
+from kraft_core.topic_control.config_types import TOPIC_CONFIGS, ConfigRefusedError, parsed
 from kraft_core.topic_control.controller import ActiveController
-from kraft_core.topic_control.controller_file import MIN_ISR, UNCLEAN_ELECTION
+from kraft_core.topic_control.controller_file import (
+    CLEANUP_POLICY,
+    MIN_ISR,
+    RETENTION_BYTES,
+    RETENTION_MS,
+    UNCLEAN_ELECTION,
+)
 from kraft_core.topic_control.requests import TopicResult
 
-_LIMITS = ("retention.ms", "retention.bytes")
+_LIMITS = {"retention.ms": RETENTION_MS, "retention.bytes": RETENTION_BYTES}
+_POLICY = "cleanup.policy"
 
 
 def config_risks(controller: ActiveController, result: TopicResult) -> Iterator[Risk]:
     """Of an accepted change, by its records."""
-    changed = {
-        record.value["name"]: record.value["value"]
-        for record in result.records
-        if record.type == "CONFIG_RECORD"
-    }
-    found = controller.partitions(controller.topic_id(result.name) or "").values()
-    partitions = sorted(found, key=lambda each: each.partition_id)
+    changed, partitions = _changed(result), _partitions(controller, result.name)
     if MIN_ISR in changed:
         yield from _of_min_isr(controller, partitions, changed[MIN_ISR])
     if UNCLEAN_ELECTION in changed:
         yield from _of_unclean(controller, partitions, changed[UNCLEAN_ELECTION])
     yield from _of_retention(controller, result.name, changed)
+
+
+def config_missing(controller: ActiveController, result: TopicResult) -> Iterator[str]:
+    """What the price of an accepted change depends on, and no log shows: the files of nodes."""
+    changed, partitions = _changed(result), _partitions(controller, result.name)
+    if MIN_ISR in changed:
+        unknown = [
+            each
+            for each in partitions
+            if each.leader != NO_LEADER and len(each.isr) < len(each.replicas)
+            if _least(controller, each, changed[MIN_ISR]) is None
+        ]
+        if unknown:
+            yield (
+                f"min.insync.replicas of {partition_words(unknown)}: the cluster has it not as a dynamic "
+                "config, and the brokers' files are not in the log"
+            )
+    if UNCLEAN_ELECTION in changed and changed[UNCLEAN_ELECTION] is None:
+        is_known = unclean_election_default(controller.image, controller.node_id) is not None
+        if not is_known and not controller.file.is_given and _waiting(controller, partitions):
+            yield _in_file(UNCLEAN_ELECTION)
+    held = controller.topic_configs(result.name)
+    for name, default in (*_LIMITS.items(), (_POLICY, CLEANUP_POLICY)):
+        # Where the topic has its own before and after, the default decides nothing.
+        is_default = name in changed and (name not in held or changed[name] is None)
+        if is_default and is_assumed(controller, default):
+            yield _in_file(default)
+        elif is_default and any(_parsed(name, each) is None for each in defaults(controller, default)):
+            yield f"{default}: it has a value that Kafka does not accept"
+
+
+def _in_file(name: str) -> str:
+    return f"{name}: the nodes' files are not in the log (give --controller-config FILE)"
+
+
+def _changed(result: TopicResult) -> dict[str, str | None]:
+    """The new values, by config; None: removed."""
+    return {r.value["name"]: r.value["value"] for r in result.records if r.type == "CONFIG_RECORD"}
+
+
+def _partitions(controller: ActiveController, name: str) -> list[Partition]:
+    found = controller.partitions(controller.topic_id(name) or "").values()
+    return sorted(found, key=lambda each: each.partition_id)
 
 
 def _of_min_isr(
@@ -64,35 +110,52 @@ def _least(controller: ActiveController, partition: Partition, value: str | None
     for resource in (str(partition.leader), ""):
         config: Config | None = controller.image.tables.get(CONFIGS, (BROKER_RESOURCE, resource, MIN_ISR))
         if config is not None:
-            return int(config.value)
+            return int(config.value) if config.value.strip().isdecimal() else None
     return None
 
 
 def _of_unclean(
     controller: ActiveController, partitions: list[Partition], value: str | None
 ) -> Iterator[Risk]:
-    if value is None or not parsed(UNCLEAN_ELECTION, value):
+    if not _is_unclean(controller, value):
         return
-    waiting = [
-        each
-        for each in partitions
-        if each.leader == NO_LEADER and any(controller.accepts_leader(each, r) for r in each.replicas)
-    ]
+    waiting = _waiting(controller, partitions)
     if waiting:
         words = f"a replica that is not in sync will lead {partition_words(waiting)}: records are lost"
         yield Risk("unclean_election", words)
 
 
+def _is_unclean(controller: ActiveController, value: str | None) -> bool:
+    """Whether the controller elects any replica then; without a value by its own config or the cluster's."""
+    if value is not None:
+        return bool(parsed(UNCLEAN_ELECTION, value))
+    default = unclean_election_default(controller.image, controller.node_id)
+    return controller.file.is_on(UNCLEAN_ELECTION) if default is None else default
+
+
+def _waiting(controller: ActiveController, partitions: list[Partition]) -> list[Partition]:
+    """Those without a leader that an unclean election would give one."""
+    return [
+        each
+        for each in partitions
+        if each.leader == NO_LEADER and any(controller.accepts_leader(each, r) for r in each.replicas)
+    ]
+
+
 def _of_retention(controller: ActiveController, name: str, changed: dict[str, str | None]) -> Iterator[Risk]:
     """What is kept for less long, or by another policy, is deleted, and does not come back."""
     held = controller.topic_configs(name)
-    for limit in _LIMITS:
-        if limit in changed and _is_less(_value(limit, held.get(limit)), _value(limit, changed[limit])):
+    for limit, default in _LIMITS.items():
+        if limit not in changed:
+            continue
+        before = _values(controller, limit, default, held.get(limit))
+        if any(_is_less(b, a) for b in before for a in _values(controller, limit, default, changed[limit])):
             after = "the cluster's" if changed[limit] is None else changed[limit]
             yield Risk("records_deleted", f"{name} keeps less: {limit} becomes {after}")
-    policy = "cleanup.policy"
-    if policy in changed:
-        added = _policies(changed[policy]) - _policies(held.get(policy))
+    if _POLICY in changed:
+        before = _values(controller, _POLICY, CLEANUP_POLICY, held.get(_POLICY))
+        after = _values(controller, _POLICY, CLEANUP_POLICY, changed[_POLICY])
+        added = {each for a in after for b in before for each in set(a) - set(b)}
         if added:
             words = f"{name} is also cleaned by {' and '.join(sorted(added))}, which removes records"
             yield Risk("records_deleted", words)
@@ -106,8 +169,17 @@ def _value(name: str, text: str | None) -> object:
     return TOPIC_CONFIGS[name].default if text is None else parsed(name, text)
 
 
-def _policies(text: str | None) -> set[str]:
-    return {each.strip() for each in ("delete" if text is None else text).split(",")} - {""}
+def _values(controller: ActiveController, name: str, default: str, text: str | None) -> list[Any]:
+    """The topic's own, else every valid default that one of its brokers may have."""
+    texts = [text] if text is not None else defaults(controller, default)
+    return [value for each in texts if (value := _parsed(name, each)) is not None]
+
+
+def _parsed(name: str, text: str) -> Any | None:
+    try:
+        return parsed(name, text)
+    except ConfigRefusedError:
+        return None
 
 
 def _is_less(before: object, after: object) -> bool:

@@ -8,7 +8,7 @@ from shlex import quote
 
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.steps import PlanStep
-from kraft_core.plan.topic_config_risks import config_risks
+from kraft_core.plan.topic_config_risks import config_missing, config_risks
 from kraft_core.plan.topic_words import names_words
 from kraft_core.topic_control.configuration import ConfigOp, TopicConfigChanges, alter_configs
 from kraft_core.topic_control.controller import ActiveController
@@ -48,8 +48,9 @@ class ConfigureTopics:
             if not each.is_refused:
                 yield from config_risks(controller, each)
 
-    def missing(self, _: ActiveController, __: Sequence[TopicResult]) -> Iterator[str]:
-        return iter(())
+    def missing(self, controller: ActiveController, results: Sequence[TopicResult]) -> Iterator[str]:
+        accepted = [each for each in results if not each.is_refused]
+        yield from dict.fromkeys(words for each in accepted for words in config_missing(controller, each))
 
     def evidence(self, controller: ActiveController, results: Sequence[TopicResult]) -> Iterator[str]:
         for each in results:

@@ -8,7 +8,14 @@ from shlex import quote
 
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.steps import PlanStep
-from kraft_core.plan.topic_changes import after_changes, change_words, offline_then, unclean_then
+from kraft_core.plan.topic_changes import (
+    after_changes,
+    change_words,
+    min_isr_not_known,
+    offline_then,
+    unclean_then,
+    under_min_isr_then,
+)
 from kraft_core.plan.topic_words import names_words
 from kraft_core.topic_control.controller import ActiveController
 from kraft_core.topic_control.elections import elect_leaders
@@ -51,9 +58,10 @@ class ElectLeaders:
         changes = after_changes(controller, results)
         yield from unclean_then(changes)
         yield from offline_then(changes)
+        yield from under_min_isr_then(controller, changes)
 
-    def missing(self, _: ActiveController, __: Sequence[TopicResult]) -> Iterator[str]:
-        return iter(())
+    def missing(self, controller: ActiveController, results: Sequence[TopicResult]) -> Iterator[str]:
+        yield from min_isr_not_known(controller, after_changes(controller, results))
 
     def evidence(self, controller: ActiveController, results: Sequence[TopicResult]) -> Iterator[str]:
         yield from change_words(after_changes(controller, results))

@@ -8,8 +8,9 @@ from math import ceil
 
 from kraft_core.image.effective_configs import min_isr
 from kraft_core.plan.risks import Risk
+from kraft_core.plan.topic_defaults import defaults
 from kraft_core.topic_control.controller import ActiveController
-from kraft_core.topic_control.controller_file import MIN_ISR
+from kraft_core.topic_control.controller_file import CLEANUP_POLICY, MIN_ISR
 from kraft_core.topic_control.requests import TopicResult
 from kraft_core.topic_control.topic_names import is_internal, unified
 
@@ -30,8 +31,9 @@ def colliding_names(names: Sequence[str]) -> Iterator[Risk]:
 
 def keys_move(controller: ActiveController, name: str) -> Iterator[Risk]:
     """Where keys matter: more partitions put a key elsewhere."""
-    policy = controller.topic_configs(name).get("cleanup.policy", "")
-    if "compact" in policy or is_internal(name):
+    policy = controller.topic_configs(name).get("cleanup.policy")
+    policies = defaults(controller, CLEANUP_POLICY) if policy is None else [policy]
+    if any("compact" in each for each in policies) or is_internal(name):
         yield Risk("keys_move", f"{name} is compacted by key, and keys will map to other partitions")
 
 

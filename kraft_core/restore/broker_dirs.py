@@ -13,14 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from kraft_core.format.capture import CAPTURE_JSON
 from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.format.side_files import (
     InvalidSideFileError,
+    read_capture_json,
     read_leader_epoch_checkpoint,
     read_meta_properties,
     read_partition_metadata,
 )
-from kraft_core.image.brokers import Broker
+from kraft_core.image.brokers import Broker, is_online
 from kraft_core.image.change import Key
 from kraft_core.image.image import Image
 from kraft_core.image.partitions import Partition
@@ -68,12 +70,13 @@ class HeldPartition:
 @dataclass(frozen=True, slots=True)
 class BrokerLogDir:
     """One of a broker's log directories. directory_id: None before Kafka 3.7. held: its partitions, by name;
-    not what is stray or deleted.
+    not what is stray or deleted. copied_at (ms): of a copy, by its capture.json; None where it is none.
     """
 
     broker_id: int
     directory_id: str | None
     held: tuple[HeldPartition, ...]
+    copied_at: int | None = None
 
 
 def broker_log_dir(log_dir: Path, cluster_id: str | None) -> BrokerLogDir:
@@ -84,7 +87,9 @@ def broker_log_dir(log_dir: Path, cluster_id: str | None) -> BrokerLogDir:
     meta = _read(log_dir / "meta.properties", read_meta_properties)
     if meta.node_id is None or meta.cluster_id != cluster_id:
         raise BrokerDirError(f"{log_dir}: its meta.properties is not that of a node of cluster {cluster_id}")
-    return BrokerLogDir(meta.node_id, meta.directory_id, tuple(_held(log_dir, meta.node_id, _IN_USE)))
+    held, stated = tuple(_held(log_dir, meta.node_id, _IN_USE)), log_dir / CAPTURE_JSON
+    copied_at = _read(stated, read_capture_json).captured_at if stated.exists() else None
+    return BrokerLogDir(meta.node_id, meta.directory_id, held, copied_at)
 
 
 def stray_partitions(log_dir: Path, broker_id: int) -> tuple[HeldPartition, ...]:
@@ -185,23 +190,30 @@ class BrokersEvidence:
         return found
 
     def lacking(self, image: Image) -> frozenset[tuple[int, PartitionKey]]:
-        """Replicas, by broker and partition, that the directory which they are in by the metadata lacks."""
+        """Replicas, by broker and partition, that the directory which they are in by the metadata lacks.
+
+        Before metadata.version 3.7-IV2 brokers register no directories: those given are taken for all of a
+        broker. A future copy counts only where the metadata has the replica: there Kafka puts it in the place
+        of a current copy that is missing (LogManager.recoverAbandonedFutureLogs), and nowhere else.
+        """
         given: dict[int, set[str | None]] = {}
         for log_dir in self.log_dirs:
             given.setdefault(log_dir.broker_id, set()).add(log_dir.directory_id)
-        if not given:
-            return frozenset()
         registered_dirs = {broker_id: _registered_dirs(image, broker_id) for broker_id in given}
-        held = {(each.broker_id, each.key) for each in self.held}
+        held = {(each.broker_id, each.key) for each in self.held if not each.is_future}
+        placed = {(dir_.directory_id, each.key) for dir_ in self.log_dirs for each in dir_.held}
         found: set[tuple[int, PartitionKey]] = set()
         partitions: Iterator[tuple[Key, Partition]] = image.tables.items(PARTITIONS)
-        for (topic_id, partition_id), partition in partitions:
+        for (topic_id, partition_id), partition in partitions if given else ():
+            key = topic_id, partition_id
             for broker_id, directory in zip(partition.replicas, partition.directories, strict=False):
-                registered = registered_dirs.get(broker_id, set())
+                if broker_id not in given:
+                    continue
+                registered = registered_dirs[broker_id]
                 needed = {directory} if directory in registered else registered
-                is_given = bool(needed) and needed <= given[broker_id]
-                if is_given and (broker_id, (topic_id, partition_id)) not in held:
-                    found.add((broker_id, (topic_id, partition_id)))
+                is_held = (broker_id, key) in held or (directory, key) in placed
+                if needed <= given[broker_id] and not is_held:
+                    found.add((broker_id, key))
         return frozenset(found)
 
     def unregistered(self, image: Image) -> Iterator[tuple[int, str]]:
@@ -215,3 +227,19 @@ class BrokersEvidence:
 def _registered_dirs(image: Image, broker_id: int) -> set[str]:
     broker: Broker | None = image.tables.get(BROKERS, (broker_id,))
     return set() if broker is None else set(broker.log_dirs)
+
+
+def offline_replicas(image: Image) -> frozenset[tuple[int, PartitionKey]]:
+    """Replicas, by broker and partition, in a directory that their broker no longer has registered.
+
+    It has failed: on a new disk the broker begins them anew. A given directory that holds one may be a copy
+    of before.
+    """
+    found: set[tuple[int, PartitionKey]] = set()
+    partitions: Iterator[tuple[Key, Partition]] = image.tables.items(PARTITIONS)
+    for (topic_id, partition_id), partition in partitions:
+        for broker_id, directory in zip(partition.replicas, partition.directories, strict=False):
+            broker: Broker | None = image.tables.get(BROKERS, (broker_id,))
+            if broker is not None and not is_online(broker, directory):
+                found.add((broker_id, (topic_id, partition_id)))
+    return frozenset(found)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 from kraft_core.format.batch import BatchHeader
 from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, SegmentFile
 from kraft_core.format.mapped_file import mapped
-from kraft_core.format.message_reader import UNKNOWN_TAGGED_FIELDS
+from kraft_core.format.message_reader import has_unknown_fields
 from kraft_core.format.record import Record, read_batch, read_log
 from kraft_core.format.segment import Damage, scan
 from kraft_core.format.snapshot import read_snapshot
@@ -285,16 +285,9 @@ def _known(record: Record, file: str) -> Record:
     """The record, if every field of it was understood."""
     if record.reason is not None:
         raise UnusableLogError(f"{file}: the record at {record.offset} cannot be read: {record.reason}")
-    if _has_unknown_fields(record.value):
+    if has_unknown_fields(record.value):
         raise UnusableLogError(f"{file}: the {record.type} at {record.offset} has fields of a newer Kafka")
     return record
-
-
-def _has_unknown_fields(value: Any) -> bool:
-    if isinstance(value, dict):
-        held = cast(dict[str, Any], value)
-        return UNKNOWN_TAGGED_FIELDS in held or any(map(_has_unknown_fields, held.values()))
-    return isinstance(value, list) and any(map(_has_unknown_fields, cast(list[Any], value)))
 
 
 def _end(checkpoint: CheckpointFile) -> int:

@@ -22,7 +22,13 @@ from kraft_core.format.side_file_texts import checkpoint_name
 from kraft_core.image.brokers import Broker
 from kraft_core.image.image import Image
 from kraft_core.image.tables import BROKERS, KINDS, ZK_MIGRATION
-from kraft_core.restore.broker_dirs import BrokerDirError, BrokerLogDir, BrokersEvidence, broker_log_dir
+from kraft_core.restore.broker_dirs import (
+    BrokerDirError,
+    BrokerLogDir,
+    BrokersEvidence,
+    broker_log_dir,
+    offline_replicas,
+)
 from kraft_core.restore.checkpoint import UnwritableError, checkpoint_bytes, level_of
 from kraft_core.restore.choice import (
     COMMITTED_RECORDS,
@@ -248,7 +254,8 @@ def _made(
     newest = without_transaction(log).image
     restored = placed(without_transaction(taken).image, newest, request.placement)
     seen: list[Seen] = [(newest, None), *_tails(known, choice, taken_from, logs)]
-    image, sure = offline(restored, horizon, request.lost_brokers, brokers.lacking(newest))
+    without = brokers.lacking(newest) | offline_replicas(restored)
+    image, sure = offline(restored, horizon, request.lost_brokers, without)
     back: list[Broker] = [
         broker for (id_,), broker in newest.tables.items(BROKERS) if id_ not in request.lost_brokers
     ]

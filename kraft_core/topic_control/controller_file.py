@@ -54,6 +54,10 @@ class ControllerFile:
         self._dynamic = frozenset(dynamic)
         self.assumed: dict[str, None] = {}
 
+    @property
+    def is_given(self) -> bool:
+        return self._properties is not None
+
     def get(self, name: str) -> str:
         """The value of a property."""
         found = self._properties or {}

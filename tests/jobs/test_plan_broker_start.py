@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
-from kraft_core.image.tables import BROKERS
+from kraft_core.image.tables import BROKERS, PARTITIONS
 from tests.kraft_core.plan.captured import metadata
 
 NOW = "2026-11-21T09:15:25Z"
@@ -50,6 +50,39 @@ def test_a_topic_that_is_gone(golden: Path, tmp_path: Path, capsys: pytest.Captu
     assert "gone-0 of topic id" in made["reason"]
     stated.unlink()
     assert main(asked(captures, broker_id, *dirs)) == 1
+    assert json.loads(capsys.readouterr().out)["verdict"] == "not_known"
+
+
+def test_an_old_copy_is_evidence_of_then_only(
+    golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its capture.json says when it was made: the disk may be another one since."""
+    known = metadata("uncommitted-then-committed")
+    assert known.image is not None
+    (broker_id,), broker = next(known.image.tables.items(BROKERS))
+    for directory_id in broker.log_dirs:
+        path = tmp_path / directory_id
+        path.mkdir()
+        text = f"version=1\nnode.id={broker_id}\ncluster.id={known.quorum.cluster_id}\n"
+        (path / "meta.properties").write_text(f"{text}directory.id={directory_id}\n")
+    for _, each in known.image.tables.items(PARTITIONS):
+        if broker_id in each.replicas:
+            directory = each.directories[each.replicas.index(broker_id)]
+            held = tmp_path / directory / f"{each.topic_name}-{each.partition_id}"
+            held.mkdir()
+            (held / "partition.metadata").write_text(f"version: 0\ntopic_id: {each.topic_id}")
+    dirs = [tmp_path / directory_id for directory_id in broker.log_dirs]
+    words = asked(golden / "uncommitted-then-committed", broker_id, *dirs)
+    words[words.index(NOW)] = "2026-11-21T09:19:58Z"
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "safe"
+    (dirs[0] / "capture.json").write_text('{"captured_at": "2026-11-19T09:19:58Z"}')
+    assert main(words) == 1
+    made: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert (made["verdict"], made["is_evidence_old"]) == ("safe_as_of", True)
+    assert made["evidence_age"].startswith("The evidence ends at 2026-11-19 09:19:58Z, 2 d ago")
+    (dirs[0] / "capture.json").write_text("{}")
+    assert main(words) == 1
     assert json.loads(capsys.readouterr().out)["verdict"] == "not_known"
 
 

@@ -36,6 +36,7 @@ def shown(image: Image) -> dict[str, list[str]]:
 def test_an_image_is_that_of_the_replica(sources: tuple[MetadataSource, MetadataSource], offset: int) -> None:
     of_lake, of_replica = (source.image_at(offset) for source in sources)
     assert shown(of_lake) == shown(of_replica)
+    assert of_lake.in_transaction == of_replica.in_transaction
     if not of_replica.in_transaction:
         assert (of_lake.offset, of_lake.leader_epoch) == (of_replica.offset, of_replica.leader_epoch)
         assert of_lake.timestamp == of_replica.timestamp

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kraft_core.findings.partition_causes import cause_of, change_words
+from kraft_core.findings.partition_causes import cause_of, change_words, why_leaderless
 from kraft_core.findings.partition_story import PartitionStory, partition_story
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.image.brokers import Broker
@@ -97,6 +97,18 @@ def registered_again(broker_id: int, timestamp: int) -> Event:
     return Event(71, 1, timestamp, "REGISTER_BROKER_RECORD", (), "brokers", before, after)
 
 
+def test_a_replica_in_an_offline_directory_cannot_lead() -> None:
+    """Its broker is active and it is in the ISR, and yet the controller does not elect it."""
+    whole = Broker(1, 9, "i", (), (), None, False, False, False, ("d", "e"), None)
+    failed = Event(69, 1, 5000, RECORD, (), "brokers", whole, replace(whole, log_dirs=("e",)))
+    registered = Event(40, 1, 4000, "REGISTER_BROKER_RECORD", (), "brokers", None, whole)
+    event = changed({"isr": (1,)}, {"isr": (1,), "leader": -1})
+    assert "1 was in the ISR and active, but its log directory was offline (since offset 69)" in (
+        why_leaderless(event, [registered, failed])
+    )
+    assert "1 was in the ISR and active (since offset 40)" in why_leaderless(event, [registered])
+
+
 @pytest.mark.parametrize(
     ("event", "cause"),
     [
@@ -104,6 +116,10 @@ def registered_again(broker_id: int, timestamp: int) -> Event:
         (
             changed({"leader": 2}, {}),
             "an election without a change of a broker: by an operator, or to the preferred leader",
+        ),
+        (
+            changed({"isr": (1,), "leader": -1}, {"isr": (2,), "leader": 2, "leader_recovery_state": 1}),
+            "an unclean election: 2 was in neither the ISR nor the ELR",
         ),
         (changed({}, {"adding_replicas": (4,)}), "a reassignment"),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -196,6 +197,17 @@ def test_damage_is_named_and_the_rest_is_read(files):
     assert level(replica.image_at()) == 6
     assert "cannot be read: bad_crc" in replica.notes[0]
     assert "offset 1 is missing" in replica.notes[1]
+
+
+def test_fields_of_a_newer_kafka_are_named_once(files):
+    """What they changed is not known: the rest of the metadata may be another."""
+    newer = [replace(row, value=row.value | {"unknownTaggedFields": [(99, b"x")]}) for row in LOG[2:4]]
+    files.segment([*LOG[:2], *newer, *LOG[4:]])
+    replica = files.replica()
+    assert level(replica.image_at(1)) == 2
+    assert replica.notes == []
+    assert level(replica.image_at()) == 6
+    assert replica.notes == ["the log: FEATURE_LEVEL_RECORD at offset 2 has fields of a newer Kafka"]
 
 
 def test_a_torn_tail_ends_the_log(files):

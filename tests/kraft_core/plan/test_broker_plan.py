@@ -185,6 +185,14 @@ def test_min_isr_that_no_log_shows_is_not_known() -> None:
     assert restart(partition(0, (11, 12, 13)), partition(1, (11,))).verdict == "risky"
 
 
+def test_what_a_leader_demands_whose_predecessors_demand_is_not_known() -> None:
+    """That of 11 is in its file; 12 leads without it, and demands two."""
+    shrunken = partition(0, (11, 12, 13), isr=(11, 12))
+    answer = restart(shrunken, config(BROKER_RESOURCE, "12", MIN_ISR, "2"))
+    assert (answer.verdict, [risk.name for risk in answer.risks]) == ("risky", ["under_min_isr"])
+    assert restart(shrunken, config(BROKER_RESOURCE, "12", MIN_ISR, "1")).verdict == "safe"
+
+
 def test_what_was_offline_before_is_no_price_of_the_restart() -> None:
     made = restart(MIN_ISR_1, partition(0, (12,), isr=(), leader=-1, last_known_elr=(12,)))
     assert made.verdict == "safe"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from kraft_core.image.change import Change
 from kraft_core.image.image import Image
+from kraft_core.image.names import MIGRATING_DIRECTORY
 from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS, PARTITIONS, TOPICS
 from kraft_core.image.topics import Topic
@@ -185,3 +187,30 @@ def test_a_partition_without_metadata_is_unreadable(known: CapturedMetadata, dir
     (dirs[0] / "orders-0/partition.metadata").unlink()
     with pytest.raises(BrokerDirError, match=r"partition\.metadata cannot be read"):
         asked(known, *dirs)
+
+
+def test_without_registered_directories_those_given_are_all(
+    known: CapturedMetadata, dirs: tuple[Path, Path]
+) -> None:
+    """As before metadata.version 3.7-IV2: the metadata names no directory of broker 7."""
+    for image in (known.image, known.committed):
+        assert image is not None
+        change = broker(7, migrating=False)
+        image.tables.put(Change(BROKERS, change.key, replace(change.value, log_dirs=())))
+        for key, each in list(image.tables.items(PARTITIONS)):
+            unknown = (MIGRATING_DIRECTORY,) * len(each.replicas)
+            image.tables.put(Change(PARTITIONS, key, replace(each, directories=unknown)))
+    assert asked(known, *dirs).verdict == "safe"
+    shutil.rmtree(dirs[0] / "orders-1")
+    answer = asked(known, *dirs)
+    assert (answer.verdict, names(answer)) == ("risky", ["lacking_replica"])
+
+
+def test_a_future_copy_is_a_replica_only_where_the_metadata_has_it(
+    known: CapturedMetadata, dirs: tuple[Path, Path]
+) -> None:
+    future = f"orders-1.{'0' * 32}-future"
+    (dirs[0] / "orders-1").rename(dirs[0] / future)
+    assert asked(known, *dirs).verdict == "safe"
+    (dirs[0] / future).rename(dirs[1] / future)
+    assert names(asked(known, *dirs)) == ["lacking_replica"]

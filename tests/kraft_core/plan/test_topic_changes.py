@@ -31,6 +31,7 @@ from tests.kraft_core.plan.test_topic_plan import FILE, ORDERS, WITHOUT, broker,
 
 TOPIC = Change(TOPICS, ("id",), Topic("id", "orders"))
 MIN_ISR_1 = Change(CONFIGS, (BROKER_RESOURCE, "", MIN_ISR), Config(BROKER_RESOURCE, "", MIN_ISR, "1"))
+WITHOUT_MIN_ISR = Change(CONFIGS, (BROKER_RESOURCE, "", MIN_ISR), None)
 
 
 def partition(nth: int, replicas: tuple[int, ...] = (11, 12), **different: Any) -> Change:
@@ -43,6 +44,12 @@ def partition(nth: int, replicas: tuple[int, ...] = (11, 12), **different: Any) 
 
 def topic_config(name: str, value: str) -> Change:
     key = (TOPIC_RESOURCE, "orders", name)
+    return Change(CONFIGS, key, Config(*key, value))
+
+
+def broker_config(name: str, value: str, broker_id: str = "") -> Change:
+    """Of one broker; without an id, of the cluster."""
+    key = (BROKER_RESOURCE, broker_id, name)
     return Change(CONFIGS, key, Config(*key, value))
 
 
@@ -129,6 +136,77 @@ def test_a_greater_min_isr() -> None:
 def test_unclean_elections_that_follow() -> None:
     waiting = partition(0, isr=(), leader=-1, last_known_elr=(13,))
     assert names(configure("unclean.leader.election.enable", "true", waiting)) == ["unclean_election"]
+
+
+def test_configs_below_which_is_the_default_of_the_cluster() -> None:
+    """What applied before, or applies then, is a broker's config: by the log, else by the file."""
+    forever = broker_config("log.retention.ms", "-1")
+    assert names(configure("retention.ms", "604800000", forever)) == ["records_deleted"]
+    assert names(configure("retention.ms", "604800000")) == []
+    for_a_minute = broker_config("log.retention.ms", "60000", "12")
+    own = topic_config("retention.ms", "3600000")
+    assert names(configure("retention.ms", None, for_a_minute, own)) == ["records_deleted"]
+    assert names(configure("retention.ms", None, own)) == []
+    compacted = broker_config("log.cleanup.policy", "compact")
+    assert names(configure("cleanup.policy", "delete", compacted)) == ["records_deleted"]
+    assert names(configure("cleanup.policy", None, compacted, topic_config("cleanup.policy", "delete"))) == [
+        "records_deleted"
+    ]
+    change = ConfigureTopics(("orders",), {"retention.ms": "604800000"})
+    made = plan_topics(loaded(), TopicQuestion(change, {"log.retention.hours": "-1"}))
+    assert names(made) == ["records_deleted"]
+    made = plan_topics(loaded(), TopicQuestion(change))
+    assert any(each.startswith("log.retention.ms: ") for each in made.missing)
+
+
+def test_a_default_that_kafka_does_not_accept_is_none() -> None:
+    change = ConfigureTopics(("orders",), {"cleanup.policy": "delete"})
+    made = plan_topics(loaded(), TopicQuestion(change, {"log.cleanup.policy": "compacted"}))
+    assert (made.verdict, made.missing) == (
+        "not_known",
+        ("log.cleanup.policy: it has a value that Kafka does not accept",),
+    )
+    wrong, own = broker_config(MIN_ISR, "two"), topic_config(MIN_ISR, "1")
+    assert configure(MIN_ISR, None, wrong, own, partition(0, isr=(11,))).verdict == "not_known"
+
+
+def test_a_min_isr_that_only_the_leaders_file_has_then() -> None:
+    own, shrunken = topic_config(MIN_ISR, "1"), partition(0, isr=(11,))
+    made = configure(MIN_ISR, None, WITHOUT_MIN_ISR, own, shrunken)
+    assert (made.verdict, made.missing[0][:31]) == ("not_known", "min.insync.replicas of orders 0")
+    assert configure(MIN_ISR, None, WITHOUT_MIN_ISR, own).verdict == "safe"
+    assert configure(MIN_ISR, None, own, shrunken).verdict == "safe"
+
+
+def test_unclean_elections_by_the_default_of_the_cluster() -> None:
+    name = "unclean.leader.election.enable"
+    waiting, off = partition(0, isr=(), leader=-1, last_known_elr=(13,)), topic_config(name, "false")
+    assert names(configure(name, None, waiting, off, broker_config(name, "true"))) == ["unclean_election"]
+    change = ConfigureTopics(("orders",), {name: None})
+    assert names(plan_topics(loaded(waiting, off), TopicQuestion(change, {name: "true"}))) == [
+        "unclean_election"
+    ]
+    assert names(plan_topics(loaded(waiting, off), TopicQuestion(change, FILE))) == []
+    made = plan_topics(loaded(waiting, off), TopicQuestion(change))
+    assert any(each.startswith(f"{name}: ") for each in made.missing)
+
+
+def test_keys_move_where_the_cluster_compacts() -> None:
+    compacted = broker_config("log.cleanup.policy", "compact")
+    assert names(add(3, compacted)) == ["keys_move"]
+    assert names(add(3, compacted, topic_config("cleanup.policy", "delete"))) == []
+
+
+def test_a_leader_that_demands_more() -> None:
+    """min.insync.replicas of a topic without it is that of its leader."""
+    preferred = partition(0, (12, 11, 13), leader=11, isr=(11, 12))
+    assert elect(ElectionType.PREFERRED, preferred).verdict == "safe"
+    made = elect(ElectionType.PREFERRED, preferred, broker_config(MIN_ISR, "3", "12"))
+    assert (made.verdict, names(made)) == ("risky", ["under_min_isr"])
+    made = elect(ElectionType.PREFERRED, preferred, WITHOUT_MIN_ISR)
+    assert (made.verdict, made.missing[0][:31]) == ("not_known", "min.insync.replicas of orders 0")
+    in_sync = partition(0, (12, 11, 13), leader=11)
+    assert elect(ElectionType.PREFERRED, in_sync, WITHOUT_MIN_ISR).verdict == "safe"
 
 
 def test_a_deletion_is_for_good() -> None:

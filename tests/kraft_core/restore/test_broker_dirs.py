@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kraft_core.evidence.collect import collect_lives
-from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.format.batch import RawRecord, write_batch
+from kraft_core.format.codec import write_metadata_value
+from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
 from kraft_core.image.brokers import Broker
-from kraft_core.image.change import Key
+from kraft_core.image.change import Change, Key
+from kraft_core.image.image import Image
+from kraft_core.image.names import MIGRATING_DIRECTORY
 from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS, PARTITIONS
-from kraft_core.restore.broker_dirs import BrokerDirError, broker_log_dir
+from kraft_core.messages.metadata import METADATA_RECORDS
+from kraft_core.restore.broker_dirs import (
+    BrokerDirError,
+    BrokerLogDir,
+    BrokersEvidence,
+    HeldPartition,
+    broker_log_dir,
+)
 from kraft_core.restore.choice import UNSEEN_RECORDS
-from kraft_core.restore.content import NO_SURE_REPLICA
+from kraft_core.restore.content import NO_SURE_REPLICA, unregistered_loss
 from kraft_core.restore.horizon import PARTITION_EPOCH_MARGIN
 from kraft_core.restore.later import TOPICS_UNKNOWN
+from kraft_core.restore.replay import replayed
 from kraft_core.restore.request import RestoreRequest
 from kraft_core.restore.restoration import BROKERS_DELETE, Restoration, restoration_of
 from tests.kraft_core.evidence.golden import GOLDEN
-from tests.kraft_core.restore.planned import STOPPED, golden, losses, request
+from tests.kraft_core.restore.planned import STOPPED, copied, golden, losses, planned, request
 
 WHOLE = "uncommitted-truncation/after"
 CLUSTER = "iWP35uOsShu1pFlBJh_E7w"
@@ -131,6 +144,63 @@ def test_a_partition_that_the_broker_to_lead_does_not_hold_is_named(tmp_path: Pa
     assert f"does not have {lacking.name}, " in plan.losses[0].sentence
     others = [path for path in given if path != home]
     assert restoration_of(cluster, STOPPED, (), others).verdict == "SAFE"
+
+
+def test_a_replica_whose_directory_has_failed_is_not_sure(tmp_path: Path) -> None:
+    """The only member of an ISR stays in it without ELR: on a new disk, it would lead without messages."""
+    captures, log_dirs = copied(WHOLE, tmp_path / "captures"), list(_log_dirs_of_11(tmp_path).items())
+    failed, kept = log_dirs[0][0], log_dirs[1][0]
+    for directory in find_controller_dirs([captures]).directories:
+        _append(directory, {"brokerId": 11, "brokerEpoch": _epoch_of_11(), "logDirs": [kept]})
+    plan = planned(captures)
+    assert (plan.verdict, losses(plan)) == ("LOSES", [NO_SURE_REPLICA])
+    held = len([path for path in log_dirs[0][1].iterdir() if (path / "partition.metadata").exists()])
+    assert f"{held} partitions without messages" in plan.losses[0].sentence
+    # The disk may be there again, or what is given is a copy of before: nobody knows.
+    (cluster,) = collect_lives(find_controller_dirs([captures]).directories)
+    given = restoration_of(cluster, STOPPED, (), [path for _, path in log_dirs])
+    assert given.losses == (*plan.losses, unregistered_loss(11, failed))
+
+
+def _epoch_of_11() -> int:
+    made = golden(WHOLE).made
+    assert made is not None
+    broker = made.image.tables.get(BROKERS, (11,))
+    assert isinstance(broker, Broker)
+    return broker.broker_epoch
+
+
+def _append(directory: ControllerDir, change: dict[str, object]) -> None:
+    """A BrokerRegistrationChangeRecord at the end of a log."""
+    log = replayed(directory)
+    message = next(each for each in METADATA_RECORDS if each.type_name == "BROKER_REGISTRATION_CHANGE_RECORD")
+    value = write_metadata_value(message, 2, message.default(2) | change)
+    at = log.image.timestamp
+    batch = write_batch(log.end_offset, log.leader_epoch, [RawRecord(log.end_offset, at, None, value)])
+    segment = directory.segments[-1].path
+    segment.chmod(0o644)
+    with segment.open("ab") as file:
+        file.write(batch)
+
+
+def test_without_registered_directories_those_given_are_all_of_a_broker() -> None:
+    """As before metadata.version 3.7-IV2: no directory is named in the metadata."""
+    image, key = Image(), (UNKNOWN, 0)
+    directories = (MIGRATING_DIRECTORY,) * 2
+    both = Partition(UNKNOWN, "t", 0, (11, 12), directories, (11, 12), (), (), (), (), 11, 0, 0, 0)
+    for broker_id in (11, 12):
+        broker = Broker(broker_id, 9, "i", (), (), None, False, False, False, (), None)
+        image.tables.put(Change(BROKERS, (broker_id,), broker))
+    image.tables.put(Change(PARTITIONS, key, both))
+    held = HeldPartition(11, UNKNOWN, "t", 0, 3)
+    for log_dirs, lacking in (
+        ([], set[int]()),
+        ([BrokerLogDir(11, None, (held,))], set[int]()),
+        ([BrokerLogDir(11, None, ())], {11}),
+        ([BrokerLogDir(11, None, ()), BrokerLogDir(11, None, (held,))], set[int]()),
+        ([BrokerLogDir(11, None, (replace(held, is_future=True),))], {11}),
+    ):
+        assert BrokersEvidence.of(log_dirs, ()).lacking(image) == {(broker_id, key) for broker_id in lacking}
 
 
 def test_a_new_disk_of_a_broker_is_named(tmp_path: Path) -> None:
