@@ -147,13 +147,13 @@ def rows_by_cluster(lake: Location, table: Table, clusters: Collection[str]) -> 
     with read_table(lake, table) as held:
         added = pa.table(held.get_add_actions(flatten=True)).to_pylist()
     for file in added:
-        cluster = file.get(f"min.{CLUSTER}")
-        is_exact = cluster is not None and len(cluster) < MOST_CHARACTERS and file["num_records"] is not None
-        if not is_exact or file[f"max.{CLUSTER}"] != cluster:
+        cluster, rows = file.get(f"min.{CLUSTER}"), file["num_records"]
+        is_one = cluster is not None and cluster == file[f"max.{CLUSTER}"] and len(cluster) < MOST_CHARACTERS
+        if cluster is None or rows is None or not is_one:
             ids = arrow_with(lake, table, [CLUSTER], cluster_id=clusters)[CLUSTER]
             return Counter({pair["values"]: pair["counts"] for pair in pc.value_counts(ids).to_pylist()})
         if cluster in clusters:
-            found[cluster] += file["num_records"]
+            found[cluster] += rows
     return found
 
 
