@@ -11,7 +11,7 @@ from kraft_core.image.partitions import NO_LEADER, Partition
 from kraft_core.image.tables import CONFIGS
 from kraft_core.plan.broker_words import partition_words
 from kraft_core.plan.risks import Risk
-from kraft_core.plan.topic_defaults import defaults, is_assumed
+from kraft_core.plan.topic_defaults import defaults, in_file, is_assumed
 from kraft_core.topic_control.config_types import TOPIC_CONFIGS, ConfigRefusedError, parsed
 from kraft_core.topic_control.controller import ActiveController
 from kraft_core.topic_control.controller_file import (
@@ -55,19 +55,15 @@ def config_missing(controller: ActiveController, result: TopicResult) -> Iterato
     if UNCLEAN_ELECTION in changed and changed[UNCLEAN_ELECTION] is None:
         is_known = unclean_election_default(controller.image, controller.node_id) is not None
         if not is_known and not controller.file.is_given and _waiting(controller, partitions):
-            yield _in_file(UNCLEAN_ELECTION)
+            yield in_file(UNCLEAN_ELECTION)
     held = controller.topic_configs(result.name)
     for name, default in (*_LIMITS.items(), (_POLICY, CLEANUP_POLICY)):
         # Where the topic has its own before and after, the default decides nothing.
         is_default = name in changed and (name not in held or changed[name] is None)
         if is_default and is_assumed(controller, default):
-            yield _in_file(default)
+            yield in_file(default)
         elif is_default and any(_parsed(name, each) is None for each in defaults(controller, default)):
             yield f"{default}: it has a value that Kafka does not accept"
-
-
-def _in_file(name: str) -> str:
-    return f"{name}: the nodes' files are not in the log (give --controller-config FILE)"
 
 
 def _changed(result: TopicResult) -> dict[str, str | None]:

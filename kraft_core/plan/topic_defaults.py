@@ -27,6 +27,11 @@ def is_assumed(controller: ActiveController, name: str) -> bool:
     return not controller.file.is_given and not _is_clusters(controller, name)
 
 
+def in_file(name: str) -> str:
+    """What is missing where that default decides."""
+    return f"{name}: the nodes' files are not in the log (give --controller-config FILE)"
+
+
 def _is_clusters(controller: ActiveController, name: str) -> bool:
     return controller.image.tables.get(CONFIGS, (BROKER_RESOURCE, "", name)) is not None
 

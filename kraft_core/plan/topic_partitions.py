@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kraft_core.image.partitions import Partition
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.steps import PlanStep
-from kraft_core.plan.topic_risks import in_sync_at_first, keys_move, not_in_sync_at_first
+from kraft_core.plan.topic_risks import in_sync_at_first, keys_may_move, keys_move, not_in_sync_at_first
 from kraft_core.plan.topic_words import MOST_SHOWN, TOPICS_TOOL, named, names_words, placement_words
 from kraft_core.topic_control.controller import ActiveController
 from kraft_core.topic_control.partition_creation import create_partitions
@@ -59,6 +59,7 @@ class AddPartitions:
     def missing(self, controller: ActiveController, results: Sequence[TopicResult]) -> Iterator[str]:
         for each in results:
             if not each.is_refused:
+                yield from keys_may_move(controller, each.name)
                 yield from not_in_sync_at_first(controller, each, is_placed=self._is_drawn(each.name))
 
     def _is_drawn(self, name: str) -> bool:

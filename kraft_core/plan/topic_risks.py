@@ -8,7 +8,7 @@ from math import ceil
 
 from kraft_core.image.effective_configs import min_isr
 from kraft_core.plan.risks import Risk
-from kraft_core.plan.topic_defaults import defaults
+from kraft_core.plan.topic_defaults import defaults, in_file, is_assumed
 from kraft_core.topic_control.controller import ActiveController
 from kraft_core.topic_control.controller_file import CLEANUP_POLICY, MIN_ISR
 from kraft_core.topic_control.requests import TopicResult
@@ -35,6 +35,14 @@ def keys_move(controller: ActiveController, name: str) -> Iterator[Risk]:
     policies = defaults(controller, CLEANUP_POLICY) if policy is None else [policy]
     if any("compact" in each for each in policies) or is_internal(name):
         yield Risk("keys_move", f"{name} is compacted by key, and keys will map to other partitions")
+
+
+def keys_may_move(controller: ActiveController, name: str) -> Iterator[str]:
+    """Whether they do depends on a file that is not known."""
+    if "cleanup.policy" in controller.topic_configs(name) or any(keys_move(controller, name)):
+        return
+    if is_assumed(controller, CLEANUP_POLICY):
+        yield in_file(CLEANUP_POLICY)
 
 
 def in_sync_at_first(controller: ActiveController, result: TopicResult, *, is_placed: bool) -> Iterator[Risk]:

@@ -194,7 +194,23 @@ def test_unclean_elections_by_the_default_of_the_cluster() -> None:
 def test_keys_move_where_the_cluster_compacts() -> None:
     compacted = broker_config("log.cleanup.policy", "compact")
     assert names(add(3, compacted)) == ["keys_move"]
+    change = AddPartitions((NewPartitions("orders", 3),))
+    assert names(plan_topics(loaded(), TopicQuestion(change, {"log.cleanup.policy": "compact"}))) == [
+        "keys_move"
+    ]
     assert names(add(3, compacted, topic_config("cleanup.policy", "delete"))) == []
+
+
+def test_keys_may_move_where_the_policy_is_in_no_log() -> None:
+    change = TopicQuestion(AddPartitions((NewPartitions("orders", 3),)))
+    made = plan_topics(loaded(), change)
+    assert made.verdict == "not_known"
+    assert [each.split(":")[0] for each in made.missing] == ["log.cleanup.policy"]
+    for known in (
+        topic_config("cleanup.policy", "delete"),
+        broker_config("log.cleanup.policy", "delete"),
+    ):
+        assert plan_topics(loaded(known), change).verdict == "safe"
 
 
 def test_a_leader_that_demands_more() -> None:
