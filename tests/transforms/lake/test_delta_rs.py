@@ -14,7 +14,7 @@ from pyspark.sql.types import DataType
 from tests.transforms.quality.sound_cluster import a_row
 from transforms.lake import clustering, row_groups
 from transforms.lake.commits import TableWriter
-from transforms.lake.delta_rs import among, each_row, greatest, rows_with
+from transforms.lake.delta_rs import among, each_row, greatest, rows_by_cluster, rows_with
 from transforms.lake.lake import Lake
 from transforms.lake.spark_rows import parse_type
 from transforms.lake.storage import prepare_lake
@@ -60,6 +60,23 @@ def test_rows_are_put_by_key(tmp_path: Path) -> None:
     held = [tuple(row.values()) for row in rows_with(tmp_path, EXPIRED_CAPTURES, NAMES)]
     assert sorted(held) == [("a", "x", 1), ("a", "y", 5), ("a", "z", 3), ("o'b", "y", 4)]
     assert len(rows_with(tmp_path, EXPIRED_CAPTURES, NAMES, cluster_id=["a"])) == 3
+
+
+@pytest.mark.parametrize("shared", [0, 3], ids=["a file a cluster", "shared files"])
+def test_rows_of_clusters_are_counted(tmp_path: Path, shared: int) -> None:
+    """By statistics where a file is of one cluster; they hold only the first 32 characters of a name."""
+    writer, long = TableWriter(tmp_path, None), "x" * 32
+    assert rows_by_cluster(tmp_path, EXPIRED_CAPTURES, ["a"]) == {}
+    writer.create(EXPIRED_CAPTURES)
+    assert rows_by_cluster(tmp_path, EXPIRED_CAPTURES, ["a"]) == {}
+    for cluster, count in (("a", 2), ("a", 1), ("b", 4)):
+        rows = [expired(cluster, f"{count}-{n}", n) for n in range(count)]
+        writer.append(EXPIRED_CAPTURES, rows + [expired("c", f"c{count}-{n}", n) for n in range(shared)])
+    found = rows_by_cluster(tmp_path, EXPIRED_CAPTURES, ["a", "c", "d"])
+    assert found == {"a": 3} | ({"c": 3 * shared} if shared else {})
+    writer.append(EXPIRED_CAPTURES, [expired(long + "y", "y", 1)])
+    for cluster, rows in ((long + "y", 1), (long, 0), ("a", 3), ("b", 4)):
+        assert rows_by_cluster(tmp_path, EXPIRED_CAPTURES, [cluster])[cluster] == rows
 
 
 @pytest.mark.parametrize("wanted", [[False], [True], [False, True], []])

@@ -105,3 +105,15 @@ def test_few_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_where_there_is_none_the_error_is_that_of_opening(tmp_path: Path) -> None:
     with pytest.raises(DeltaError):
         opened(tmp_path / "nothing")
+
+
+def test_a_table_that_its_user_commits_to_stays_open(folder: Path) -> None:
+    with kept_open(folder, lambda: DeltaTable(folder)) as held:
+        write_deltalake(held, pa.table({"a": [2]}), mode="append")
+    assert opened(folder) is held
+    assert held.to_pyarrow_table()["a"].to_pylist() == [2, 1]
+    with kept_open(folder, lambda: DeltaTable(folder)) as held:
+        write_deltalake(held, pa.table({"a": [3]}), mode="append")
+        append(folder)
+    assert opened(folder) is not held
+    assert opened(folder).version() == 3
