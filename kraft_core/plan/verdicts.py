@@ -237,9 +237,14 @@ def _joined(part: ActionPart, key: ReplicaKey, here: tuple[World, ...]) -> tuple
 
 
 def _refusal(part: ActionPart, answer: QuorumAnswer) -> Verdict:
-    name = answer.error.name
-    text = answer.text or ""
-    return Verdict("refused", f"Kafka refuses to {part.what}: {name}: {text}", answer.error, text)
+    return Verdict(
+        "refused", f"Kafka refuses to {part.what}: {_error(answer)}", answer.error, answer.text or ""
+    )
+
+
+def _error(answer: QuorumAnswer) -> str:
+    """Its name, and Kafka's text if there is one."""
+    return ": ".join(filter(None, (answer.error.name, answer.text)))
 
 
 def _undecided(quorum: CapturedQuorum, part: ActionPart, refused: QuorumAnswer) -> str:
@@ -248,7 +253,7 @@ def _undecided(quorum: CapturedQuorum, part: ActionPart, refused: QuorumAnswer) 
         member = quorum.member(part.caught_up)
         unknown.insert(0, f"{part.caught_up.id} ({member.words if member else 'not captured'})")
     names = ", ".join(dict.fromkeys(unknown)) or "what the captures do not show"
-    return f"it depends on {names}: Kafka may answer {refused.error.name}: {refused.text}"
+    return f"it depends on {names}: Kafka may answer {_error(refused)}"
 
 
 def _committed(part: ActionPart, after: tuple[World, ...]) -> tuple[Verdict, tuple[World, ...]]:

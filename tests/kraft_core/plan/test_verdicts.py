@@ -224,6 +224,7 @@ def test_a_listener_of_another_name_comes_first_everywhere_before_the_old_one_go
     new = Endpoint("SSL", "host-1", 9094)
     alone = plan(captured(HEALTHY), Update(1, (new,)))
     assert alone.judged.verdict.error is ErrorCode.INVALID_REQUEST
+    assert alone.judged.verdict.reason.endswith(": INVALID_REQUEST")  # Kafka gives no text
     assert "keep listener CONTROLLER" in alone.steps[0].what
     made = plan(captured(HEALTHY), Update(1, (*captured(HEALTHY).endpoints_of(1), new)))
     assert made.judged.verdict.name == "safe"
