@@ -102,6 +102,62 @@ def test_a_transaction_that_is_open_at_the_end(
         assert f"transaction at offset {begun}, but the metadata.version 3." in each.words
 
 
+def level_of(name: str, level: int) -> bytes:
+    return written(12, name=name, featureLevel=level)
+
+
+NONE_FOUND = "No FeatureLevelRecord for metadata.version was found in the bootstrap metadata from the binary"
+BOOTSTRAPS = {
+    "as formatted": (OF_4_3, "4.3", [level_of("metadata.version", 30)], None),
+    "no record": (OF_4_3, "4.3", [], NONE_FOUND),
+    "no metadata.version": (OF_4_3, "4.4", [level_of("group.version", 1)], NONE_FOUND),
+    "unknown record": (OF_4_3, "4.3", [b"\1\x63\0\0"], "Unknown metadata id 99"),
+    "unknown level": (OF_4_3, "4.3", [level_of("metadata.version", 99)], None),
+    "3.9: highest": (OF_3_9, "3.9", [level_of("metadata.version", 23)], None),
+    "3.9: newer": (OF_3_9, "3.9", [level_of("metadata.version", 25)], "with feature level 25"),
+    "3.9: older": (OF_3_9, "3.9", [level_of("metadata.version", 3)], "before 3.3-IV0 are not supported"),
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "release", "values", "words"), list(BOOTSTRAPS.values()), ids=list(BOOTSTRAPS)
+)
+def test_a_bootstrap_checkpoint_that_a_release_refuses(
+    source: str, release: str, values: list[bytes], words: str | None, golden: Path, tmp_path: Path
+) -> None:
+    """BootstrapDirectory of the jars of 3.9.2, 4.0.1, 4.1.1, 4.3.1 and 4.4.0 answers so."""
+    found = with_bootstrap(golden / source, tmp_path / "copy", release, values)
+    assert not found.gaps
+    assert [words in (each.kafka or "") for each in found.obstacles if words] == ([True] if words else [])
+    assert len(found.obstacles) == (words is not None)
+
+
+def with_bootstrap(source: Path, target: Path, release: str, values: list[bytes]) -> ReplicaLoad:
+    """What the release meets where bootstrap.checkpoint has these records."""
+    shutil.copytree(source, target)
+    log = MutableLog.of(target / "bootstrap.checkpoint")
+    log.batches = [batch for batch in log.batches if batch.is_control]
+    if values:
+        log.append(*values)
+    log.write()
+    (directory,) = find_controller_dirs([target]).directories
+    return load_of(directory, "1", RELEASES[release])
+
+
+def test_a_bootstrap_checkpoint_that_only_4_0_0_refuses(golden: Path, tmp_path: Path) -> None:
+    found = with_bootstrap(golden / OF_4_3, tmp_path / "copy", "4.0", [level_of("metadata.version", 4)])
+    assert [gap for gap in found.gaps if "metadata.version 4, which Kafka 4.0.0 refuses" in gap]
+
+
+def test_a_damaged_bootstrap_checkpoint(golden: Path, tmp_path: Path) -> None:
+    shutil.copytree(golden / OF_4_3, tmp_path / "copy")
+    file = tmp_path / "copy" / "bootstrap.checkpoint"
+    file.write_bytes(file.read_bytes()[:200])
+    (directory,) = find_controller_dirs([tmp_path / "copy"]).directories
+    found = load_of(directory, "1", RELEASES["4.3"])
+    assert found.gaps == ["bootstrap.checkpoint: it cannot be read: torn_tail at 83"]
+
+
 def test_a_transaction_in_a_checkpoint(golden: Path, tmp_path: Path) -> None:
     source = golden / "dynamic-membership/node-1"
     found = loaded(source, tmp_path / "copy", "4.3", written(23), into="*.checkpoint")
