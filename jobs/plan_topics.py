@@ -238,12 +238,17 @@ TOPIC_OPTIONS: Mapping[str, tuple[str, ...]] = {
 
 
 def _properties(path: Path) -> dict[str, str]:
-    from kraft_core.topic_control.controller_file import properties_of, wrong_number
+    from kraft_core.format.side_files import InvalidSideFileError, read_properties
+    from kraft_core.topic_control.controller_file import provided, wrong_number
 
     try:
-        properties = properties_of(path.read_text().splitlines())
-    except (OSError, UnicodeDecodeError) as error:
+        properties = read_properties(path.read_text(encoding="latin-1"))
+    except (OSError, InvalidSideFileError) as error:
         raise Failure(f"{path} cannot be read: {reason_of(error)}") from None
+    elsewhere = provided(properties)
+    if elsewhere is not None:
+        words = f"{elsewhere} of {path} is from a config provider: give a file with its value"
+        raise Failure(f"{words}, not {properties[elsewhere]!r}")
     wrong = wrong_number(properties)
     if wrong is not None:
         raise Failure(f"{wrong} of {path} is not a number: {properties[wrong]!r}")
