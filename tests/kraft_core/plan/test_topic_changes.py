@@ -271,6 +271,17 @@ def test_reassignments() -> None:
     assert reassign((11, 99)).error is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
+def test_a_reassignment_after_which_another_leader_demands_more() -> None:
+    """The leader goes when it ends, and 13, which then leads, has 2 as min.insync.replicas. It was SAFE."""
+    lagging = partition(0, isr=(11,))
+    assert names(reassign((13, 12), lagging, broker_config(MIN_ISR, "2", "13"))) == ["under_min_isr"]
+    assert reassign((13, 12), lagging).verdict == "safe"
+    made = reassign((13, 12), lagging, WITHOUT_MIN_ISR)
+    assert made.verdict == "not_known"
+    assert made.reason.startswith("min.insync.replicas of orders 0: neither the topic nor the cluster has it")
+    assert reassign((13, 12), WITHOUT_MIN_ISR).verdict == "safe"
+
+
 def test_a_reassignment_whose_end_leaves_too_few_in_sync() -> None:
     """The added replica 13 goes at once, and 11 alone is in sync."""
     under_way = partition(0, (11, 12, 13), isr=(11, 13), adding_replicas=(13,))
