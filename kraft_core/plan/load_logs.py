@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kraft_core.format.batch import BatchHeader, iter_records
-from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, is_of_log
+from kraft_core.format.capture import CAPTURE_JSON
+from kraft_core.format.controller_dir import CheckpointFile, ControllerDir
 from kraft_core.format.errors import DecodeError
-from kraft_core.format.log_dirs import BOOTSTRAP_NAME
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record
 from kraft_core.format.segment import Damage, scan
@@ -33,6 +33,8 @@ from kraft_core.plan.load_replay import (
     replay_refusal,
 )
 from kraft_core.wording import missing_offsets
+
+_NEWEST_META_PROPERTIES = 1  # MetaPropertiesVersion
 
 
 @dataclass(slots=True)
@@ -72,8 +74,12 @@ class _Loading:
 
     def run(self) -> ReplicaLoad:
         found = self._found
-        unreadable = [f for f in self._directory.unreadable if is_of_log(f) or f.file == BOOTSTRAP_NAME]
-        found.gaps += [f"{f.file}: {f.reason}" for f in unreadable]
+        # A start reads the files beside the log, too, and fails on one that is not valid.
+        faults = [fault for fault in self._directory.faults if fault.file != CAPTURE_JSON]
+        found.gaps += [f"{fault.file}: {fault.reason}" for fault in faults]
+        meta = self._directory.meta
+        if meta is not None and meta.version > _NEWEST_META_PROPERTIES:
+            found.gaps.append(f"meta.properties: no release until 4.4 knows version {meta.version}")
         image = Image()
         for nth, checkpoint in enumerate(self._directory.checkpoints, start=1):
             is_newest = nth == len(self._directory.checkpoints)

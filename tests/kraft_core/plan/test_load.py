@@ -149,6 +149,35 @@ def test_a_bootstrap_checkpoint_that_only_4_0_0_refuses(golden: Path, tmp_path: 
     assert [gap for gap in found.gaps if "metadata.version 4, which Kafka 4.0.0 refuses" in gap]
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (f"{LOG}/quorum-state", ""),
+        (f"{LOG}/quorum-state", '{"leaderId":3,"leaderEpoch":1,"votedId":3,"data_version":9}'),
+        (f"{LOG}/leader-epoch-checkpoint", "1\n1\n1 0\n"),
+        (f"{LOG}/leader-epoch-checkpoint", "0\n2\n1 0\n"),
+        (f"{LOG}/partition.metadata", "version: 0\ntopic_id: xx\n"),
+        ("meta.properties", "version=2\nnode.id=1\ncluster.id=cdUcB7OYQSW2BEWmIRzmkg\n"),
+    ],
+)
+def test_a_file_beside_the_log_that_a_start_does_not_take(
+    name: str, content: str, golden: Path, tmp_path: Path
+) -> None:
+    """The classes of 4.3.1 that read them throw; it was SAFE."""
+    shutil.copytree(golden / OF_4_3, tmp_path / "copy")
+    (tmp_path / "copy" / name).write_text(content)
+    (directory,) = find_controller_dirs([tmp_path / "copy"]).directories
+    (gap,) = load_of(directory, "1", RELEASES["4.3"]).gaps
+    assert gap.startswith(f"{name}: ")
+
+
+def test_the_note_of_a_copy_is_no_file_of_kafka(golden: Path, tmp_path: Path) -> None:
+    shutil.copytree(golden / OF_4_3, tmp_path / "copy")
+    (tmp_path / "copy" / "capture.json").write_text("{")
+    (directory,) = find_controller_dirs([tmp_path / "copy"]).directories
+    assert load_of(directory, "1", RELEASES["4.3"]).gaps == []
+
+
 def test_a_damaged_bootstrap_checkpoint(golden: Path, tmp_path: Path) -> None:
     shutil.copytree(golden / OF_4_3, tmp_path / "copy")
     file = tmp_path / "copy" / "bootstrap.checkpoint"
