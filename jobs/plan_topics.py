@@ -206,12 +206,20 @@ def _moves_of_file(path: Path) -> list[PartitionMove]:
     from kraft_core.topic_control.reassignments import PartitionMove
 
     try:
-        return [
+        entries = json.loads(path.read_text())["partitions"]
+        moves = [
             PartitionMove(each["topic"], int(each["partition"]), tuple(map(int, each["replicas"])))
-            for each in json.loads(path.read_text())["partitions"]
+            for each in entries
         ]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        directories = {name for each in entries for name in each.get("log_dirs") or ()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Failure(f"{path} is not a readable reassignment: {reason_of(error)}") from None
+    if directories - {"any"}:
+        raise Failure(
+            f"{path} names log directories: the log does not contain their paths, so nothing is known of "
+            "them; give log_dirs any, or none"
+        )
+    return moves
 
 
 CHANGES: Mapping[str, Callable[[argparse.Namespace, Names], TopicChange]] = {

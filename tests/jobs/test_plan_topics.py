@@ -116,6 +116,20 @@ def test_the_file_is_read_as_java_reads_it(
     assert capsys.readouterr().out.startswith("NOT KNOWN: create.topic.policy.class.name: ")
 
 
+@pytest.mark.parametrize(("directory", "code"), [("any", 0), ("/data/kafka-2", 2)])
+def test_log_directories_of_a_reassignment(
+    directory: str, code: int, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """They were passed over, also in the commands of the steps."""
+    entry = {"topic": "base", "partition": 0, "replicas": [11], "log_dirs": [directory]}
+    file = tmp_path / "moves.json"
+    file.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+    captures = ("--captures", "tests/golden/uncommitted-then-committed", "--now", "2026-11-21T09:19:58Z")
+    words = ["plan", "topic", "reassign", "--reassignment-json-file", str(file), *captures]
+    assert main(words) == code
+    assert ("names log directories" in capsys.readouterr().err) == (code == 2)
+
+
 def test_a_value_from_a_config_provider(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "controller.properties"
     file.write_text("unclean.leader.election.enable=${env:UNCLEAN}\n")
