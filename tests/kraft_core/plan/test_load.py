@@ -112,7 +112,7 @@ BOOTSTRAPS = {
     "no record": (OF_4_3, "4.3", [], NONE_FOUND),
     "no metadata.version": (OF_4_3, "4.4", [level_of("group.version", 1)], NONE_FOUND),
     "unknown record": (OF_4_3, "4.3", [b"\1\x63\0\0"], "Unknown metadata id 99"),
-    "unknown level": (OF_4_3, "4.3", [level_of("metadata.version", 99)], None),
+    "unknown level": (OF_4_3, "4.3", [level_of("metadata.version", 40)], None),
     "3.9: highest": (OF_3_9, "3.9", [level_of("metadata.version", 23)], None),
     "3.9: newer": (OF_3_9, "3.9", [level_of("metadata.version", 25)], "with feature level 25"),
     "3.9: older": (OF_3_9, "3.9", [level_of("metadata.version", 3)], "before 3.3-IV0 are not supported"),
@@ -125,7 +125,7 @@ BOOTSTRAPS = {
 def test_a_bootstrap_checkpoint_that_a_release_refuses(
     source: str, release: str, values: list[bytes], words: str | None, golden: Path, tmp_path: Path
 ) -> None:
-    """BootstrapDirectory of the jars of 3.9.2, 4.0.1, 4.1.1, 4.3.1 and 4.4.0 answers so."""
+    """So answer BootstrapDirectory of 3.9.2, 4.0.1, 4.1.1 and 4.3.1, and BootstrapMetadata of 4.4.0."""
     found = with_bootstrap(golden / source, tmp_path / "copy", release, values)
     assert not found.gaps
     assert [words in (each.kafka or "") for each in found.obstacles if words] == ([True] if words else [])
