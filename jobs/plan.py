@@ -21,10 +21,11 @@ from jobs.arguments import (
 )
 from jobs.plan_broker_start import add_broker_dirs
 from jobs.plan_captures import captured_quorum
-from jobs.plan_format import FORMAT_OPTIONS, add_format_arguments
+from jobs.plan_format import add_format_arguments
 from jobs.plan_format import run as run_format
+from jobs.plan_options import must_take_its_options
 from jobs.plan_text import listed, risk_words, risks_and_steps, step_lines, steps_title
-from jobs.plan_topics import TOPIC_OPTIONS, add_options, is_given
+from jobs.plan_topics import add_options
 from jobs.quorum.living import add_live, from_living
 from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.lakes import lake_folder
@@ -100,16 +101,6 @@ ACTIONS: dict[str, tuple[str, int, int | None]] = {
     "replace": ("replace a lost voter with a new disk or another node", 1, 1),
     "upgrade-kraft-version": ("finalize a level of kraft.version", 0, 0),
     "lose": ("assess the loss of these nodes", 1, None),
-}
-# The actions that take an option.
-OPTIONS: dict[str, tuple[str, ...]] = {
-    "directory_id": ("add", "remove"),
-    "by": ("replace",),
-    "level": ("upgrade-kraft-version",),
-    "endpoint": ("update",),
-    "broker_dirs": ("start-broker",),
-    **dict.fromkeys((*TOPIC_OPTIONS, "controller_config"), ("topic",)),
-    **dict.fromkeys(FORMAT_OPTIONS, ("format",)),
 }
 
 
@@ -203,7 +194,7 @@ def action_of(args: argparse.Namespace) -> Action:
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan. Raises Failure."""
-    _must_take_its_options(args)
+    must_take_its_options(args)
     if args.live and (args.captures or args.lake is not None):
         raise Failure("give --captures, --lake or --live, not two of them")
     if args.action == "format":
@@ -225,14 +216,6 @@ def run(args: argparse.Namespace) -> int:
         print_lines(lines(made, age, unread))
     is_safe = age.verdict_now(made.judged.verdict.name) == "safe"
     return ExitCode.FINE if is_safe else ExitCode.FOUND
-
-
-def _must_take_its_options(args: argparse.Namespace) -> None:
-    """Raises Failure for an option of another action: the answer would not be about it."""
-    for option, actions in OPTIONS.items():
-        if is_given(getattr(args, option)) and args.action not in actions:
-            name = option.replace("_", "-")
-            raise Failure(f"--{name} is an option of {' and '.join(actions)}, not of {args.action}")
 
 
 def _print_uuid(args: argparse.Namespace) -> int:

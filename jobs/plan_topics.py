@@ -206,12 +206,20 @@ def _moves_of_file(path: Path) -> list[PartitionMove]:
     from kraft_core.topic_control.reassignments import PartitionMove
 
     try:
-        return [
+        entries = json.loads(path.read_text())["partitions"]
+        moves = [
             PartitionMove(each["topic"], int(each["partition"]), tuple(map(int, each["replicas"])))
-            for each in json.loads(path.read_text())["partitions"]
+            for each in entries
         ]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        directories = {name for each in entries for name in each.get("log_dirs") or ()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise Failure(f"{path} is not a readable reassignment: {reason_of(error)}") from None
+    if directories - {"any"}:
+        raise Failure(
+            f"{path} names log directories: the log does not contain their paths, so nothing is known of "
+            "them; give log_dirs any, or none"
+        )
+    return moves
 
 
 CHANGES: Mapping[str, Callable[[argparse.Namespace, Names], TopicChange]] = {
@@ -238,12 +246,17 @@ TOPIC_OPTIONS: Mapping[str, tuple[str, ...]] = {
 
 
 def _properties(path: Path) -> dict[str, str]:
-    from kraft_core.topic_control.controller_file import properties_of, wrong_number
+    from kraft_core.format.side_files import InvalidSideFileError, read_properties
+    from kraft_core.topic_control.controller_file import provided, wrong_number
 
     try:
-        properties = properties_of(path.read_text().splitlines())
-    except (OSError, UnicodeDecodeError) as error:
+        properties = read_properties(path.read_text(encoding="latin-1"))
+    except (OSError, InvalidSideFileError) as error:
         raise Failure(f"{path} cannot be read: {reason_of(error)}") from None
+    elsewhere = provided(properties)
+    if elsewhere is not None:
+        words = f"{elsewhere} of {path} is from a config provider: give a file with its value"
+        raise Failure(f"{words}, not {properties[elsewhere]!r}")
     wrong = wrong_number(properties)
     if wrong is not None:
         raise Failure(f"{wrong} of {path} is not a number: {properties[wrong]!r}")

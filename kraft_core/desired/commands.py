@@ -201,6 +201,14 @@ def _user(name: str, mechanism: str, iterations: int | None) -> str:
 
 
 def _acl(acl: AclBinding, operations: Sequence[str]) -> str:
+    """Kafka creates no ACL of other types; one of a newer Kafka may be in the log."""
+    for kind, known in (
+        (acl.resource_type, _RESOURCE_FLAGS),
+        (acl.permission_type, ("ALLOW", "DENY")),
+        (acl.pattern_type, ("LITERAL", "PREFIXED")),
+    ):
+        if kind not in known:
+            raise NotExpressibleError(f"kafka-acls does not support {kind} there")
     words = ["--add", f"--{acl.permission_type.lower()}-principal", _principal(acl.principal)]
     words += [f"--{acl.permission_type.lower()}-host", _trimmed(acl.host)]
     for operation in operations:

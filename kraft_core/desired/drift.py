@@ -22,6 +22,7 @@ from kraft_core.desired.state import (
 )
 from kraft_core.format.secrets import HIDDEN
 from kraft_core.image.kafka_text import double
+from kraft_core.messages.releases import KRAFT_VERSION
 
 MISSING = "missing"
 UNDESIRED = "undesired"
@@ -89,13 +90,15 @@ def _rules(credential: tuple[str, str], desired: DesiredState) -> bool:
 
 
 def _features(actual: DesiredState, desired: DesiredState) -> Iterator[Discrepancy]:
-    """Level 0 is that of a feature that is not finalized."""
+    """Level 0 is that of a feature that is not finalized; that of kraft.version is no metadata."""
     named = set(desired.features)
     if FEATURES in desired.authority.sections:
         named |= set(actual.features)
     for name in sorted(named):
         has, wants = actual.features.get(name, 0), desired.features.get(name, 0)
-        if has != wants:
+        if name == KRAFT_VERSION and name not in actual.features:
+            yield Discrepancy(FEATURES, f"feature {name}", NOT_KNOWN, "level", None, str(wants))
+        elif has != wants:
             yield Discrepancy(FEATURES, f"feature {name}", CHANGED, "level", str(has), str(wants))
 
 

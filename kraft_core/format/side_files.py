@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -185,18 +186,44 @@ def _captured_ms(captured_at: str) -> int:
 
 _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_ENTRY = re.compile(r"((?:\\.|[^\\=:\s])+)\s*[=:]?\s*(.*)", re.DOTALL)
+_ENTRY = re.compile(r"((?:\\.|[^\\=: \t\f])+)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 
 
 def read_properties(text: str) -> dict[str, str]:
     """The entries of a file in java.util.Properties format; other lines are skipped."""
     entries: dict[str, str] = {}
-    for line in re.sub(r"\\\r?\n\s*", "", text).splitlines():
-        stripped = line.strip()
-        match = None if stripped.startswith(("#", "!")) else _ENTRY.fullmatch(stripped)
+    for line in _logical_lines(text):
+        match = _ENTRY.fullmatch(line)
         if match is not None:
-            entries[_unescape(match[1])] = _unescape(match[2])
+            entries[_unescape(match[1])] = _unescape(_trimmed(match[2]))
     return entries
+
+
+def _trimmed(value: str) -> str:
+    """Without white space at its end, but for one that is escaped."""
+    kept = value.rstrip(" \t\f")
+    return value[: len(kept) + _is_escaping(kept)]
+
+
+def _is_escaping(text: str) -> bool:
+    """Whether it ends in an odd number of backslashes."""
+    return (len(text) - len(text.rstrip("\\"))) % 2 == 1
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Without comments; a line that ends in an odd number of backslashes goes on in the next one."""
+    held = ""
+    for line in re.split(r"\r\n|\n|\r", text):
+        part = line.lstrip(" \t\f")
+        if not held and part.startswith(("#", "!")):
+            continue
+        held += part
+        if _is_escaping(part):
+            held = held[:-1]
+            continue
+        yield held
+        held = ""
+    yield held
 
 
 def _unescape(text: str) -> str:

@@ -16,7 +16,7 @@ from kraft_core.plan.actions import Lose
 from kraft_core.plan.answer import Answer
 from kraft_core.plan.broker_loss import PartitionLoss, lose_broker
 from kraft_core.plan.broker_steps import removal_steps, restart_steps
-from kraft_core.plan.broker_words import evidence, partition_words
+from kraft_core.plan.broker_words import changed_twice_words, evidence, partition_words
 from kraft_core.plan.captured_metadata import CapturedMetadata
 from kraft_core.plan.captured_quorum import CapturedQuorum
 from kraft_core.plan.risks import Risk
@@ -123,6 +123,9 @@ def _unseen(
         yield "the captures do not prove this metadata committed"
     elif _ruling(then, change, controller_id) != now:
         yield "it depends on records at the log's end that are not proven committed"
+    elif made.verdict == "safe":
+        twice = [each for each in metadata.changed_twice() if change.broker_id in each.replicas]
+        yield from changed_twice_words(twice)
 
 
 def _ruling(image: Image, change: BrokerChange, controller_id: int) -> object:

@@ -13,7 +13,9 @@ from typing import Protocol
 
 from kraft_core.format.controller_dir import ControllerDir
 from kraft_core.image.image import Image
+from kraft_core.image.partitions import Partition
 from kraft_core.image.replica import CapturedReplica, OutOfReachError
+from kraft_core.image.tables import PARTITIONS
 from kraft_core.plan.captured_quorum import CapturedQuorum
 
 # A type of record, as kafka-dump-log names it, and a version.
@@ -55,6 +57,21 @@ class CapturedMetadata:
         """Everything for which the leader's metadata is not known."""
         found = (self.quorum.leader_gap, self.gap)
         return tuple(dict.fromkeys(words for words in found if words is not None))
+
+    def changed_twice(self) -> list[Partition]:
+        """Partitions that changed more than once above what is proven committed, each as it is at the end.
+
+        The next leader's log may end between these changes, of which neither of the images shows anything.
+        """
+        image, committed = self.image, self.committed
+        if image is None or committed is None:
+            return []
+        found: list[Partition] = []
+        for key, partition in image.tables.items(PARTITIONS):
+            before: Partition | None = committed.tables.get(PARTITIONS, key)
+            if before is not None and partition.partition_epoch - before.partition_epoch > 1:
+                found.append(partition)
+        return found
 
 
 class Replay(Protocol):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from kraft_core.evidence.facts import label
 from kraft_core.format.controller_dir import ControllerDir
+from kraft_core.format.log_dirs import BOOTSTRAP_NAME
 from kraft_core.messages.releases import RELEASES, Release
 from kraft_core.plan.answer import Answer
 from kraft_core.plan.captured_quorum import CapturedQuorum
@@ -89,7 +90,12 @@ def _together(loads: Iterable[ReplicaLoad], *, below: bool) -> list[_Found]:
             one = found.setdefault(key, _Found(each))
             if load.replica not in one.replicas:
                 one.replicas.append(load.replica)
-    return sorted(found.values(), key=lambda one: -1 if one.obstacle.offset is None else one.obstacle.offset)
+    return sorted(found.values(), key=lambda one: _place(one.obstacle))
+
+
+def _place(obstacle: Obstacle) -> tuple[bool, int]:
+    """Checkpoints come first; bootstrap.checkpoint, which is easily replaced, comes last."""
+    return obstacle.file == BOOTSTRAP_NAME, -1 if obstacle.offset is None else obstacle.offset
 
 
 def _sorted_out(quorum: CapturedQuorum, found: Iterable[_Found]) -> tuple[list[_Found], list[_Found]]:
@@ -182,7 +188,15 @@ def _who(release: Release, found: _Found) -> str:
 # --- what to do
 
 
-def _out(proven: list[_Found]) -> Iterator[PlanStep]:
+def _out(found: list[_Found]) -> Iterator[PlanStep]:
+    proven = [one for one in found if one.obstacle.file != BOOTSTRAP_NAME or one.obstacle.takers]
+    if len(proven) < len(found):
+        yield PlanStep(
+            f"copy {BOOTSTRAP_NAME} from a node of the same cluster that starts",
+            expect="Kafka reads it at every start, but uses it only while the log is empty",
+        )
+    if not proven:
+        return
     names = list(RELEASES)
     takers = [name for name in names if all(name in one.obstacle.takers for one in proven)]
     if takers:

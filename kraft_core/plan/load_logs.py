@@ -1,9 +1,9 @@
 """What a release of Kafka would make of a captured directory: each record as it reads and replays it.
 
-A node that starts loads its newest checkpoint and the log from there on. Its raft layer decodes every record
-of these (KRaftControlRecordStateMachine): one that it cannot decode terminates brokers, too. Then the
-controller replays them (QuorumController), and the metadata loader of every node (MetadataLoader): what these
-refuse terminates each controller; a broker skips it.
+A node that starts reads bootstrap.checkpoint, then its newest checkpoint and the log from there on. Its raft
+layer decodes every record of these (KRaftControlRecordStateMachine): one that it cannot decode terminates
+brokers, too. Then the controller replays them (QuorumController), and the metadata loader of every node
+(MetadataLoader): what these refuse terminates each controller; a broker skips it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kraft_core.format.batch import BatchHeader, iter_records
-from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, is_of_log
+from kraft_core.format.capture import CAPTURE_JSON
+from kraft_core.format.controller_dir import CheckpointFile, ControllerDir
 from kraft_core.format.errors import DecodeError
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record
@@ -21,15 +22,19 @@ from kraft_core.format.snapshot import SnapshotId, read_snapshot
 from kraft_core.format.varint import Buffer
 from kraft_core.image.change import RefusedRecord
 from kraft_core.image.image import Image
-from kraft_core.messages.releases import Release
+from kraft_core.messages.releases import METADATA_VERSION, Release
 from kraft_core.plan.load_records import Obstacle, ReadRecord, RecordPlace, read_record
 from kraft_core.plan.load_replay import (
     ReleaseRefusal,
+    bootstrap_level,
+    bootstrap_refusal,
     end_refusal,
     open_transaction_refusal,
     replay_refusal,
 )
 from kraft_core.wording import missing_offsets
+
+_NEWEST_META_PROPERTIES = 1  # MetaPropertiesVersion
 
 
 @dataclass(slots=True)
@@ -69,7 +74,12 @@ class _Loading:
 
     def run(self) -> ReplicaLoad:
         found = self._found
-        found.gaps += [f"{f.file}: {f.reason}" for f in self._directory.unreadable if is_of_log(f)]
+        # A start reads the files beside the log, too, and fails on one that is not valid.
+        faults = [fault for fault in self._directory.faults if fault.file != CAPTURE_JSON]
+        found.gaps += [f"{fault.file}: {fault.reason}" for fault in faults]
+        meta = self._directory.meta
+        if meta is not None and meta.version > _NEWEST_META_PROPERTIES:
+            found.gaps.append(f"meta.properties: no release until 4.4 knows version {meta.version}")
         image = Image()
         for nth, checkpoint in enumerate(self._directory.checkpoints, start=1):
             is_newest = nth == len(self._directory.checkpoints)
@@ -82,6 +92,8 @@ class _Loading:
             self._refused_in_open(image)
         if self._last is not None and not found.gaps:
             found.obstacles += self._refused_at_end(image, self._last)
+        if self._directory.bootstrap is not None:
+            self._bootstrap(self._directory.bootstrap)
         return found
 
     def _refused_at_end(self, image: Image, last: RecordPlace) -> Iterator[Obstacle]:
@@ -92,6 +104,29 @@ class _Loading:
         refusal = end_refusal(image, self._release)
         if refusal is not None:
             yield refusal.at(last)
+
+    def _bootstrap(self, checkpoint: CheckpointFile) -> None:
+        """Every start reads it, also where the log is not empty (BootstrapDirectory)."""
+        found, self._file = self._found, self._directory.relative(checkpoint.path)
+        counted, known, level = found.records, (len(found.gaps), len(found.obstacles)), None
+        with mapped(checkpoint.path) as buf:
+            for item in scan(buf):
+                if isinstance(item, Damage):
+                    found.gaps.append(f"{self._file}: it cannot be read: {item.reason} at {item.position}")
+                    continue
+                for read in self._batch(buf, item):
+                    if read.obstacle is not None:
+                        found.obstacles.append(read.obstacle)
+                    if read.record is not None:
+                        level = bootstrap_level(read.record, level)
+        found.records = counted
+        if (len(found.gaps), len(found.obstacles)) == known:
+            refusal = bootstrap_refusal(level, self._release)
+            if isinstance(refusal, str):
+                found.gaps.append(f"{self._file}: {refusal}")
+            elif refusal is not None:
+                place = RecordPlace(self._file, None, None, None, f"the level of {METADATA_VERSION}")
+                found.obstacles.append(refusal.at(place))
 
     def _checkpoint(self, checkpoint: CheckpointFile, into: list[Obstacle]) -> Image:
         self._file = self._directory.relative(checkpoint.path)

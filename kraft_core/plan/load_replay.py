@@ -14,6 +14,7 @@ from kraft_core.image.image import Image
 from kraft_core.image.tables import FEATURES, ZK_MIGRATION
 from kraft_core.messages.releases import (
     KRAFT_VERSION,
+    LOWEST_SINCE_4_0,
     METADATA_LEVELS,
     METADATA_VERSION,
     RELEASES,
@@ -23,6 +24,8 @@ from kraft_core.messages.releases import (
 )
 from kraft_core.plan.load_records import Ends, Obstacle, RecordPlace
 
+_FIRST_IN_BOOTSTRAP = 4  # metadata.version 3.3-IV0
+_REFUSES_LEVEL_AT_0 = "4.0"
 _HIGHEST_PROTOCOL = 3  # SASL_SSL
 _HIGHEST_ZK_MIGRATION = 4
 
@@ -80,6 +83,39 @@ def end_refusal(image: Image, release: Release) -> ReleaseRefusal | None:
         takers = tuple(each.name for each in RELEASES.values() if not each.knows_zookeeper)
         return _refused("IllegalStateException", "Unsupported ZkMigrationState ZK", takers)
     return None
+
+
+def bootstrap_level(record: Record, before: int | None) -> int | None:
+    """The metadata.version of a bootstrap.checkpoint up to this record: the last one counts."""
+    value = record.value or {}
+    is_level = record.type == "FEATURE_LEVEL_RECORD" and value.get("name") == METADATA_VERSION
+    return value.get("featureLevel") if is_level else before
+
+
+def bootstrap_refusal(level: int | None, release: Release) -> ReleaseRefusal | str | None:
+    """Why nodes do not start with such a bootstrap.checkpoint (BootstrapMetadata), or why they may not.
+
+    Before KAFKA-19192 (4.0.1) they refused a level that they do not know, though their log was not empty.
+    """
+    takers = tuple(each.name for each in RELEASES.values() if not each.knows_zookeeper)
+    from_file = "the binary bootstrap metadata file"
+    if level is None:
+        words = f"No FeatureLevelRecord for {METADATA_VERSION} was found in the bootstrap metadata from"
+        kafka = f"java.lang.RuntimeException: {words} {from_file}"
+        return ReleaseRefusal("nodes", f"it has no {METADATA_VERSION}", kafka)
+    unknown = f"it has {METADATA_VERSION} {level}, which"
+    if release.name == _REFUSES_LEVEL_AT_0 and level not in Levels(LOWEST_SINCE_4_0, release.testing):
+        return f"{unknown} Kafka 4.0.0 refuses, and later patches do not (KAFKA-19192)"
+    if not release.knows_zookeeper or level in Levels(_FIRST_IN_BOOTSTRAP, release.testing):
+        return None
+    words = f"IllegalArgumentException: No MetadataVersion with feature level {level}"
+    if level < _FIRST_IN_BOOTSTRAP:
+        first = METADATA_LEVELS[_FIRST_IN_BOOTSTRAP]
+        words = (
+            f"RuntimeException: Bootstrap metadata.version before {first} are not supported. Can't load "
+            f"metadata from {from_file}"
+        )
+    return ReleaseRefusal("nodes", f"{unknown} the release does not know", f"java.lang.{words}", takers)
 
 
 def open_transaction_refusal(image: Image, begun: int) -> ReleaseRefusal | None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from kraft_core.image.change import Change
 from kraft_core.image.effective_configs import min_isr
 from kraft_core.image.partitions import NO_LEADER, NO_LEADER_CHANGE, Partition, change
+from kraft_core.image.tables import PARTITIONS, Tables
 from kraft_core.plan.broker_words import partition_words
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.topic_words import MOST_SHOWN
 from kraft_core.topic_control.controller import ActiveController
+from kraft_core.topic_control.partition_change import ElectionType, Target, change_record
 from kraft_core.topic_control.requests import TopicResult
 
 
@@ -38,6 +41,30 @@ def after_changes(controller: ActiveController, results: Sequence[TopicResult]) 
         assert isinstance(before, Partition)
         assert isinstance(made.value, Partition)
         found.append(PartitionAfter(before, made.value))
+    return found
+
+
+def after_reassignments(
+    controller: ActiveController, changes: Sequence[PartitionAfter]
+) -> list[PartitionAfter]:
+    """What becomes of the reassignments that go on, once each added replica is in sync: most end then.
+
+    before: as the reassignment begins.
+    """
+    found: list[PartitionAfter] = []
+    for begun in (each.after for each in changes):
+        if not (begun.adding_replicas or begun.removing_replicas):
+            continue
+        isr = (*begun.isr, *(each for each in begun.adding_replicas if each not in begun.isr))
+        target = replace(Target.of(begun), isr=isr)
+        record = change_record(controller, begun, target, ElectionType.ONLINE)
+        if record is None:
+            continue
+        tables = Tables()
+        tables.put(Change(PARTITIONS, (begun.topic_id, begun.partition_id), begun))
+        (made,) = change(tables, {"leader": NO_LEADER_CHANGE, **record.value})
+        assert isinstance(made.value, Partition)
+        found.append(PartitionAfter(begun, made.value))
     return found
 
 

@@ -13,6 +13,7 @@ from kraft_core.plan.topic_words import MOST_SHOWN, TOPICS_TOOL, named, names_wo
 from kraft_core.topic_control.controller import ActiveController
 from kraft_core.topic_control.creation import create_topics
 from kraft_core.topic_control.requests import UNSET, NewTopic, TopicResult
+from kraft_core.topic_control.topic_names import is_internal
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,12 @@ class CreateTopics:
         yield from colliding_names([each.name for each in created])
         manual = {topic.name for topic in self.topics if topic.assignments}
         for each in created:
+            if is_internal(each.name):
+                words = (
+                    f"{each.name} is one of Kafka's own: brokers create it when they need it, with configs "
+                    "of its own; by this request it gets the cluster's, by which its records may be deleted"
+                )
+                yield Risk("internal_topic", words)
             yield from in_sync_at_first(controller, each, is_placed=each.name not in manual)
 
     def missing(self, controller: ActiveController, results: Sequence[TopicResult]) -> Iterator[str]:

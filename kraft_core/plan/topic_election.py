@@ -16,7 +16,7 @@ from kraft_core.plan.topic_changes import (
     unclean_then,
     under_min_isr_then,
 )
-from kraft_core.plan.topic_words import names_words
+from kraft_core.plan.topic_words import ALL_PARTITIONS, names_words
 from kraft_core.topic_control.controller import ActiveController
 from kraft_core.topic_control.elections import elect_leaders
 from kraft_core.topic_control.partition_change import ElectionType
@@ -41,7 +41,7 @@ class ElectLeaders:
             f"{topic}-{each}" if ids else topic
             for topic, ids in self.partitions.items()
             for each in ids or (0,)
-        ] or ["all partitions"]
+        ] or [ALL_PARTITIONS]
 
     @property
     def words(self) -> str:

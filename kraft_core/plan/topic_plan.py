@@ -7,23 +7,25 @@ What the controllers' files say is in no log: where it decides, it must be given
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Protocol
 
 from kraft_core.image.effective_configs import BROKER_RESOURCE
 from kraft_core.image.image import Image
+from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS, CLIENT_QUOTAS, CONFIGS, CONTROLLERS
 from kraft_core.messages.releases import release_by
 from kraft_core.plan.actions import Lose
 from kraft_core.plan.answer import Answer
 from kraft_core.plan.broker_steps import bootstrap_server
+from kraft_core.plan.broker_words import changed_twice_words
 from kraft_core.plan.captured_metadata import CapturedMetadata
 from kraft_core.plan.feature_control import supported_by
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.steps import CAPTURE_MORE, PlanStep
-from kraft_core.plan.topic_words import cluster_words, result_words
+from kraft_core.plan.topic_words import ALL_PARTITIONS, cluster_words, result_words
 from kraft_core.plan.verdicts import judge
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.topic_control.controller import RULES_OF, ActiveController
@@ -168,6 +170,16 @@ def _unseen(
         yield "nothing that was captured proves this metadata committed"
     elif any(each.ruling != outcomes[0].ruling for each in _outcomes(asked, metadata.committed, leader_id)):
         yield "it depends on records at the log's end that are not proven committed"
+    elif made.verdict == "safe":
+        names = set(asked.change.names)
+        twice = [each for each in metadata.changed_twice() if _is_named(each, names)]
+        yield from changed_twice_words(twice)
+
+
+def _is_named(partition: Partition, names: Collection[str]) -> bool:
+    """names: as a request has them, of topics, of partitions, or ALL_PARTITIONS."""
+    own = {partition.topic_name, f"{partition.topic_name}-{partition.partition_id}", ALL_PARTITIONS}
+    return not own.isdisjoint(names)
 
 
 def _answer(metadata: CapturedMetadata, asked: TopicQuestion, outcome: _Outcome) -> Answer:

@@ -15,6 +15,7 @@ from kraft_core.plan.steps import PlanStep
 from kraft_core.plan.topic_changes import (
     PartitionAfter,
     after_changes,
+    after_reassignments,
     change_words,
     min_isr_not_known,
     offline_then,
@@ -52,14 +53,17 @@ class ReassignPartitions:
     def risks(self, controller: ActiveController, results: Sequence[TopicResult]) -> Iterator[Risk]:
         changes = after_changes(controller, results)
         yield from unclean_then(changes)
-        yield from offline_then(changes)
-        yield from under_min_isr_then(controller, changes)
+        for each in (changes, after_reassignments(controller, changes)):
+            yield from offline_then(each)
+            yield from under_min_isr_then(controller, each)
         yield from _waits(controller, changes)
         yield from _fewer(changes)
         yield from _replaced(self.moves, changes)
 
     def missing(self, controller: ActiveController, results: Sequence[TopicResult]) -> Iterator[str]:
-        yield from min_isr_not_known(controller, after_changes(controller, results))
+        changes = after_changes(controller, results)
+        for each in (changes, after_reassignments(controller, changes)):
+            yield from min_isr_not_known(controller, each)
 
     def evidence(self, controller: ActiveController, results: Sequence[TopicResult]) -> Iterator[str]:
         changes = after_changes(controller, results)

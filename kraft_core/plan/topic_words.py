@@ -14,6 +14,7 @@ from kraft_core.wording import count, first_named
 
 TOPICS_TOOL = "bin/kafka-topics.sh"
 MOST_SHOWN = 10
+ALL_PARTITIONS = "all partitions"
 _MOST_NAMES = 5
 
 

@@ -76,7 +76,7 @@ def plan_upgrade(metadata: CapturedMetadata, upgrade: FeatureUpgrade) -> Answer:
     open_questions = list(_needed(metadata, state, made))
     if then is None:
         open_questions.append("the captures do not prove this metadata committed")
-    elif _ruling(then, upgrade) != _ruling(state, upgrade):
+    elif _ruling(metadata, then, upgrade) != _ruling(metadata, state, upgrade):
         open_questions.append("it depends on records at the log's end that are not proven committed")
     if made.verdict == "not_known" or not open_questions:
         return made
@@ -117,10 +117,11 @@ def _is_downgrade(state: FeatureState, upgrade: FeatureUpgrade) -> bool:
     return upgrade.release is None and any(n < state.level(f) for f, n in upgrade.updates.items())
 
 
-def _ruling(state: FeatureState, upgrade: FeatureUpgrade) -> tuple[str | None, int, tuple[int, ...]]:
-    """Kafka's answer, and the levels on which the price of the change depends."""
+def _ruling(metadata: CapturedMetadata, state: FeatureState, upgrade: FeatureUpgrade) -> object:
+    """Kafka's answer, and what the price of the change depends on: levels, and who has registered."""
     text = refusal(state, upgrade.updates, downgrade=_is_downgrade(state, upgrade))
-    return text, state.metadata_version, tuple(map(state.level, upgrade.updates))
+    levels = tuple(map(state.level, upgrade.updates))
+    return text, state.metadata_version, levels, _unregistered(metadata, state)
 
 
 def _answer(metadata: CapturedMetadata, upgrade: FeatureUpgrade, state: FeatureState) -> Answer:
@@ -297,17 +298,20 @@ def _risks(metadata: CapturedMetadata, state: FeatureState, upgrade: FeatureUpgr
         if feature not in (METADATA_VERSION, KRAFT_VERSION) and level < state.level(feature):
             words = f"clients can no longer use {feature} {state.level(feature)}"
             yield Risk("feature_lost", words)
-    unregistered = [
-        str(voter.key.id)
-        for voter in (metadata.quorum.voters.voters if metadata.quorum.voters is not None else ())
-        if voter.key.id not in state.controllers
-    ]
+    unregistered = _unregistered(metadata, state)
     if unregistered:
         words = (
             f"voters {', '.join(unregistered)} have not registered: what they support is not known, and the "
             "leader refuses if its controller.quorum.voters names them"
         )
         yield Risk("voter_not_registered", words)
+
+
+def _unregistered(metadata: CapturedMetadata, state: FeatureState) -> list[str]:
+    """Voters without a registration."""
+    voters = metadata.quorum.voters
+    ids = [voter.key.id for voter in voters.voters] if voters is not None else []
+    return [str(node_id) for node_id in ids if node_id not in state.controllers]
 
 
 def _elr_risk(metadata: CapturedMetadata, state: FeatureState, upgrade: FeatureUpgrade) -> Iterator[Risk]:

@@ -42,6 +42,9 @@ _DEFAULTS: Mapping[str, str] = {
 _RETENTION = ((RETENTION_MS, 1), ("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000))
 
 
+_PROVIDED = re.compile(r"\$\{[^}]*:[^}]*\}")
+
+
 class ControllerFile:
     """The properties of a controller; Kafka's defaults, each noted in `assumed`, where no file was given.
 
@@ -105,12 +108,7 @@ def wrong_number(properties: Mapping[str, str]) -> str | None:
     return None
 
 
-def properties_of(lines: Iterable[str]) -> dict[str, str]:
-    """The properties of a file such as controller.properties; without line continuations and escapes."""
-    found: dict[str, str] = {}
-    for line in lines:
-        text = line.strip()
-        if text and not text.startswith(("#", "!")):
-            name, _, value = text.partition("=")
-            found[name.strip()] = value.strip()
-    return found
+def provided(properties: Mapping[str, str]) -> str | None:
+    """A property whose value is not in the file: Kafka gets it from a config provider (KIP-297)."""
+    names = (*_DEFAULTS, *(name for name, _ in _RETENTION))
+    return next((name for name in names if _PROVIDED.search(properties.get(name, ""))), None)

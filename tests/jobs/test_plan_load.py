@@ -92,6 +92,21 @@ def test_a_level_in_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
     assert "FEATURE_LEVEL_RECORD version 0 in a checkpoint (__cluster_metadata-0/00000000000000000289-" in out
 
 
+def test_a_bootstrap_checkpoint_without_metadata_version(load: Load, tmp_path: Path) -> None:
+    """Kafka reads it at every start, though the log is not empty; it was SAFE."""
+    load("4.3.1")
+    log = MutableLog.of(tmp_path / "captures" / "node-2" / "bootstrap.checkpoint")
+    log.batches = log.batches[:1]
+    log.write()
+    code, out = load("4.3.1")
+    assert code == 5
+    assert out.startswith(
+        "REFUSED: Kafka 4.3 fails to start on 2@hhGPlVHKRveBalUKpbBWVA at the level of metadata.version in a "
+        "checkpoint: java.lang.RuntimeException: No FeatureLevelRecord for metadata.version was found"
+    )
+    assert "steps:\n  1. copy bootstrap.checkpoint from a node of the same cluster that starts" in out
+
+
 _UNREADABLE = [
     (framed(1, 99, 0, b"\0"), "Unknown metadata id 99"),
     (framed(2, 20, 0, b"\0"), "unknown frame version 2(only frame version 1 is supported)"),

@@ -84,6 +84,59 @@ def test_wrong_words(words: list[str], said: str, capsys: pytest.CaptureFixture[
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "create.topic.policy.class.name=com.acme.Policy",
+        "create.topic.policy.class.name: com.acme.Policy",
+        "create.topic.policy.class.name com.acme.Policy",
+        "create.topic.policy.class\\u002ename=com.acme.Policy",
+        "create.topic.\\\n  policy.class.name=com.acme.Policy",
+        "# a comment does not go on: \\\ncreate.topic.policy.class.name=com.acme.Policy",
+        "a=\\\\\ncreate.topic.policy.class.name=com.acme.Policy",
+    ],
+)
+def test_the_file_is_read_as_java_reads_it(
+    line: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A policy that was overlooked made it SAFE."""
+    file = tmp_path / "controller.properties"
+    file.write_text(f"{line}\n")
+    words = [
+        "create",
+        "t",
+        "--partitions",
+        "1",
+        "--replication-factor",
+        "1",
+        "--controller-config",
+        str(file),
+    ]
+    assert main(["plan", "topic", *words, *LOADED]) == 1
+    assert capsys.readouterr().out.startswith("NOT KNOWN: create.topic.policy.class.name: ")
+
+
+@pytest.mark.parametrize(("directory", "code"), [("any", 0), ("/data/kafka-2", 2)])
+def test_log_directories_of_a_reassignment(
+    directory: str, code: int, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """They were passed over, also in the commands of the steps."""
+    entry = {"topic": "base", "partition": 0, "replicas": [11], "log_dirs": [directory]}
+    file = tmp_path / "moves.json"
+    file.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+    captures = ("--captures", "tests/golden/uncommitted-then-committed", "--now", "2026-11-21T09:19:58Z")
+    words = ["plan", "topic", "reassign", "--reassignment-json-file", str(file), *captures]
+    assert main(words) == code
+    assert ("names log directories" in capsys.readouterr().err) == (code == 2)
+
+
+def test_a_value_from_a_config_provider(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "controller.properties"
+    file.write_text("unclean.leader.election.enable=${env:UNCLEAN}\n")
+    assert main(["plan", "topic", "create", "t", "--controller-config", str(file), *LOADED]) == 2
+    assert "is from a config provider: give a file with its value" in capsys.readouterr().err
+
+
 def test_a_file_with_a_wrong_number(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "controller.properties"
     file.write_text("num.partitions=many\n")

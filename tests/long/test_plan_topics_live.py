@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from kraft_core.format.side_files import read_properties
 from kraft_core.image.image import Image
 from kraft_core.image.partitions import NO_LEADER, Partition
 from kraft_core.image.tables import PARTITIONS
@@ -28,7 +29,7 @@ from kraft_core.plan.topic_partitions import AddPartitions
 from kraft_core.plan.topic_plan import TopicChange, TopicQuestion, plan_topics
 from kraft_core.plan.topic_reassignment import ReassignPartitions
 from kraft_core.topic_control.controller import ActiveController
-from kraft_core.topic_control.controller_file import ControllerFile, properties_of
+from kraft_core.topic_control.controller_file import ControllerFile
 from kraft_core.topic_control.java import JavaRandom
 from kraft_core.topic_control.partition_change import ElectionType
 from kraft_core.topic_control.reassignments import PartitionMove
@@ -178,7 +179,7 @@ def _controller(image: Image) -> ActiveController:
 
 @pytest.mark.parametrize("drawn", [0, 1], indirect=True, ids=lambda elr: f"elr-{elr}")
 def test_kafkas_tool_does_what_was_said(drawn: Drawn, capsys: pytest.CaptureFixture[str]) -> None:
-    properties = properties_of(Path(drawn.live.configure(1)).read_text().splitlines())
+    properties = read_properties(Path(drawn.live.configure(1)).read_text(encoding="latin-1"))
     seen = Counter[str]()
     for nth in range(ROUNDS):
         if nth % 6 == 5:

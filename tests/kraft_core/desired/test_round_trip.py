@@ -149,3 +149,9 @@ def test_tokens_are_left_out() -> None:
     }
     image = replay(rows([("DELEGATION_TOKEN_RECORD", token)]))
     assert list(left_out(image)) == ["1 delegation token: the log does not contain their secrets"]
+
+
+def test_the_level_of_kraft_version_is_not_in_the_metadata() -> None:
+    """It is in control records alone; of a cluster that has level 1, level 0 was said."""
+    (found,) = drift(state_in(Image()), DesiredState(features={"kraft.version": 1}))
+    assert (found.change, found.actual) == (NOT_KNOWN, None)

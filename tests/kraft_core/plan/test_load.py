@@ -102,6 +102,91 @@ def test_a_transaction_that_is_open_at_the_end(
         assert f"transaction at offset {begun}, but the metadata.version 3." in each.words
 
 
+def level_of(name: str, level: int) -> bytes:
+    return written(12, name=name, featureLevel=level)
+
+
+NONE_FOUND = "No FeatureLevelRecord for metadata.version was found in the bootstrap metadata from the binary"
+BOOTSTRAPS = {
+    "as formatted": (OF_4_3, "4.3", [level_of("metadata.version", 30)], None),
+    "no record": (OF_4_3, "4.3", [], NONE_FOUND),
+    "no metadata.version": (OF_4_3, "4.4", [level_of("group.version", 1)], NONE_FOUND),
+    "unknown record": (OF_4_3, "4.3", [b"\1\x63\0\0"], "Unknown metadata id 99"),
+    "unknown level": (OF_4_3, "4.3", [level_of("metadata.version", 40)], None),
+    "3.9: highest": (OF_3_9, "3.9", [level_of("metadata.version", 23)], None),
+    "3.9: newer": (OF_3_9, "3.9", [level_of("metadata.version", 25)], "with feature level 25"),
+    "3.9: older": (OF_3_9, "3.9", [level_of("metadata.version", 3)], "before 3.3-IV0 are not supported"),
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "release", "values", "words"), list(BOOTSTRAPS.values()), ids=list(BOOTSTRAPS)
+)
+def test_a_bootstrap_checkpoint_that_a_release_refuses(
+    source: str, release: str, values: list[bytes], words: str | None, golden: Path, tmp_path: Path
+) -> None:
+    """So answer BootstrapDirectory of 3.9.2, 4.0.1, 4.1.1 and 4.3.1, and BootstrapMetadata of 4.4.0."""
+    found = with_bootstrap(golden / source, tmp_path / "copy", release, values)
+    assert not found.gaps
+    assert [words in (each.kafka or "") for each in found.obstacles if words] == ([True] if words else [])
+    assert len(found.obstacles) == (words is not None)
+
+
+def with_bootstrap(source: Path, target: Path, release: str, values: list[bytes]) -> ReplicaLoad:
+    """What the release meets where bootstrap.checkpoint has these records."""
+    shutil.copytree(source, target)
+    log = MutableLog.of(target / "bootstrap.checkpoint")
+    log.batches = [batch for batch in log.batches if batch.is_control]
+    if values:
+        log.append(*values)
+    log.write()
+    (directory,) = find_controller_dirs([target]).directories
+    return load_of(directory, "1", RELEASES[release])
+
+
+def test_a_bootstrap_checkpoint_that_only_4_0_0_refuses(golden: Path, tmp_path: Path) -> None:
+    found = with_bootstrap(golden / OF_4_3, tmp_path / "copy", "4.0", [level_of("metadata.version", 4)])
+    assert [gap for gap in found.gaps if "metadata.version 4, which Kafka 4.0.0 refuses" in gap]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (f"{LOG}/quorum-state", ""),
+        (f"{LOG}/quorum-state", '{"leaderId":3,"leaderEpoch":1,"votedId":3,"data_version":9}'),
+        (f"{LOG}/leader-epoch-checkpoint", "1\n1\n1 0\n"),
+        (f"{LOG}/leader-epoch-checkpoint", "0\n2\n1 0\n"),
+        (f"{LOG}/partition.metadata", "version: 0\ntopic_id: xx\n"),
+        ("meta.properties", "version=2\nnode.id=1\ncluster.id=cdUcB7OYQSW2BEWmIRzmkg\n"),
+    ],
+)
+def test_a_file_beside_the_log_that_a_start_does_not_take(
+    name: str, content: str, golden: Path, tmp_path: Path
+) -> None:
+    """The classes of 4.3.1 that read them throw; it was SAFE."""
+    shutil.copytree(golden / OF_4_3, tmp_path / "copy")
+    (tmp_path / "copy" / name).write_text(content)
+    (directory,) = find_controller_dirs([tmp_path / "copy"]).directories
+    (gap,) = load_of(directory, "1", RELEASES["4.3"]).gaps
+    assert gap.startswith(f"{name}: ")
+
+
+def test_the_note_of_a_copy_is_no_file_of_kafka(golden: Path, tmp_path: Path) -> None:
+    shutil.copytree(golden / OF_4_3, tmp_path / "copy")
+    (tmp_path / "copy" / "capture.json").write_text("{")
+    (directory,) = find_controller_dirs([tmp_path / "copy"]).directories
+    assert load_of(directory, "1", RELEASES["4.3"]).gaps == []
+
+
+def test_a_damaged_bootstrap_checkpoint(golden: Path, tmp_path: Path) -> None:
+    shutil.copytree(golden / OF_4_3, tmp_path / "copy")
+    file = tmp_path / "copy" / "bootstrap.checkpoint"
+    file.write_bytes(file.read_bytes()[:200])
+    (directory,) = find_controller_dirs([tmp_path / "copy"]).directories
+    found = load_of(directory, "1", RELEASES["4.3"])
+    assert found.gaps == ["bootstrap.checkpoint: it cannot be read: torn_tail at 83"]
+
+
 def test_a_transaction_in_a_checkpoint(golden: Path, tmp_path: Path) -> None:
     source = golden / "dynamic-membership/node-1"
     found = loaded(source, tmp_path / "copy", "4.3", written(23), into="*.checkpoint")

@@ -287,6 +287,29 @@ def test_reassignments() -> None:
     assert reassign((11, 99)).error is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
+def test_a_partition_that_changed_twice_in_what_is_not_committed() -> None:
+    found = loaded()
+    assert found.image is not None
+    found.image.tables.put(partition(0, partition_epoch=2))
+    for election in ({"orders": (0,)}, {"orders": ()}, {}):
+        made = plan_topics(found, TopicQuestion(ElectLeaders(ElectionType.PREFERRED, election), FILE))
+        assert made.verdict == "not_known"
+        assert made.missing[0].startswith("orders 0 changed more than once in records that are not proven")
+    other = ElectLeaders(ElectionType.PREFERRED, {"orders": (1,)})
+    assert plan_topics(found, TopicQuestion(other, FILE)).verdict == "safe"
+
+
+def test_a_reassignment_after_which_another_leader_demands_more() -> None:
+    """The leader goes when it ends, and 13, which then leads, has 2 as min.insync.replicas. It was SAFE."""
+    lagging = partition(0, isr=(11,))
+    assert names(reassign((13, 12), lagging, broker_config(MIN_ISR, "2", "13"))) == ["under_min_isr"]
+    assert reassign((13, 12), lagging).verdict == "safe"
+    made = reassign((13, 12), lagging, WITHOUT_MIN_ISR)
+    assert made.verdict == "not_known"
+    assert made.reason.startswith("min.insync.replicas of orders 0: neither the topic nor the cluster has it")
+    assert reassign((13, 12), WITHOUT_MIN_ISR).verdict == "safe"
+
+
 def test_a_reassignment_whose_end_leaves_too_few_in_sync() -> None:
     """The added replica 13 goes at once, and 11 alone is in sync."""
     under_way = partition(0, (11, 12, 13), isr=(11, 13), adding_replicas=(13,))

@@ -80,6 +80,13 @@ def test_a_topic_that_kafka_accepts() -> None:
     assert [record["type"] for record in made.results[0]["records"]].count("PARTITION_RECORD") == 3
 
 
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
+def test_a_topic_of_kafkas_own(name: str) -> None:
+    """Brokers create it compacted, or kept for ever; the defaults delete what is a week old. It was SAFE."""
+    made = create(cluster(), replace(ORDERS, name=name))
+    assert (made.verdict, [risk.name for risk in made.risks]) == ("risky", ["internal_topic"])
+
+
 def test_a_request_to_validate_writes_nothing() -> None:
     made = create(cluster(), validate_only=True)
     assert (made.verdict, made.reason, made.steps) == ("safe", "Kafka accepts it, and writes nothing", ())

@@ -257,6 +257,18 @@ def test_a_registration_that_is_not_proven_committed_decides_nothing() -> None:
     assert "not proven committed" in made.reason
 
 
+def test_a_voter_whose_registration_is_not_proven_committed_may_be_unregistered() -> None:
+    """It was SAFE, though the same log without that record is risky."""
+    found, upgrade = cluster(), FeatureUpgrade({METADATA_VERSION: 31})
+    assert found.committed is not None
+    found.committed.tables.put(Change(CONTROLLERS, (1,), None))
+    made = plan_upgrade(found, upgrade)
+    assert made.verdict == "not_known"
+    assert "not proven committed" in made.reason
+    risky = plan_upgrade(replace(found, image=found.committed), upgrade)
+    assert [risk.name for risk in risky.risks] == ["voter_not_registered"]
+
+
 def test_an_upgrade_that_nobody_commits_is_risky() -> None:
     found = cluster()
     members = tuple(

@@ -21,7 +21,6 @@ from kraft_core.topic_control.controller_file import (
     DEFAULT_PARTITIONS,
     DEFAULT_REPLICATION_FACTOR,
     ControllerFile,
-    properties_of,
 )
 from kraft_core.topic_control.creation import create_topics
 from kraft_core.topic_control.java import JavaRandom
@@ -148,7 +147,7 @@ def test_manual_assignments(assignments: Any, text: str) -> None:
 def test_what_the_controllers_file_decides_is_noted() -> None:
     (result,) = create_topics(controller(), [NewTopic("t")])
     assert result.assumed == (DEFAULT_PARTITIONS, DEFAULT_REPLICATION_FACTOR, CREATE_POLICY)
-    file = properties_of(["# a comment", " num.partitions = 4 ", "", "default.replication.factor=2"])
+    file = {"num.partitions": "4", "default.replication.factor": "2"}
     (result,) = create_topics(controller(properties=file), [NewTopic("t")])
     assert (len(result.records), result.assumed) == (5, ())
     file = {CREATE_POLICY: "com.example.Policy"}
