@@ -16,6 +16,7 @@ from kraft_core.image.brokers import Broker
 from kraft_core.image.image import Image
 from kraft_core.image.tables import BROKERS, PARTITIONS
 from kraft_core.plan.answer import Answer
+from kraft_core.plan.broker_words import changed_twice_words
 from kraft_core.plan.captured_metadata import CapturedMetadata
 from kraft_core.plan.captured_quorum import CapturedQuorum
 from kraft_core.plan.held_partitions import (
@@ -81,6 +82,10 @@ def plan_start(start: BrokerStart, broker_id: int) -> Answer:
         questions.append("the captures do not prove this metadata committed")
     elif _judge(start, broker_id, metadata.committed) != judged:
         questions.append("it depends on records at the log's end that are not proven committed")
+    elif made.verdict == "safe":
+        # In between, a replica may not have been assigned to the broker, which would make it stray.
+        twice = [each for each in metadata.changed_twice() if broker_id in each.replicas]
+        questions += changed_twice_words(twice)
     if not questions:
         return made
     reason = f"{questions[0]}; otherwise, by the captures: {made.verdict}, {made.reason}"
