@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,9 @@ def test_a_copy_says_what_the_broker_holds(
     copy = Path(said["path"])
     assert (said["broker_id"], said["partitions"], copy.name) == (7, 2, "a" * 21 + "A")
     assert copy.parents[1] == tmp_path / "to/c/broker-7"
-    assert broker_log_dir(copy, "c") == broker_log_dir(log_dir, "c")
+    made = broker_log_dir(copy, "c")
+    assert made.copied_at is not None
+    assert replace(made, copied_at=None) == broker_log_dir(log_dir, "c")
     files = sorted(file.name for file in copy.rglob("*") if file.is_file())
     written = ["capture.json", "leader-epoch-checkpoint", "meta.properties", "partition.metadata"]
     assert files == [*written, "partition.metadata"]

@@ -123,7 +123,7 @@ def test_the_fleet_equals_sql(made: Path, ask: Any) -> None:
         assert leader == f"node {r['leader_id']} epoch {r['leader_epoch']}"
         assert watermark == (
             f"{shown_bound(r['lower_bound'])} … {shown_bound(r['latest_upper_bound'])} "
-            f"at {when(r['as_of'])} committed to {number(r['committed_end_offset'])}"
+            f"at {when(r['as_of'])} committed up to {number(r['committed_end_offset'])}"
         )
         assert found.split()[::2] == [str(r["errors"]), str(r["warnings"])]
         assert captured.endswith(when(r["captured_at"]))
