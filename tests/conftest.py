@@ -8,7 +8,6 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +61,6 @@ HISTORY = {
     "spark.sql.ui.retainedExecutions": "1",
     "spark.sql.ui.explainMode": "simple",
 }
-# Spark interprets queries over a few rows sooner than it compiles them, its default.
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 
 
 class ByModule(LoadScopeScheduling):
@@ -129,19 +125,20 @@ def spark() -> Iterator[object]:
     from jobs.runtime.session import open_session
 
     workers = {"spark.python.daemon.module": "tests.python_workers"}
-    own = {"spark.driver.extraJavaOptions": JAVA_OPTIONS, **HISTORY, **INTERPRETED, **workers}
+    own = {"spark.driver.extraJavaOptions": JAVA_OPTIONS, **HISTORY, **workers}
     session = open_session("local[2]", quick=True, own=own)
     yield session
     session.stop()
 
 
-@contextmanager
-def compiled(spark: Any) -> Iterator[None]:
-    """Within the block, Spark compiles queries, as in every session of the product."""
-    for name, value in COMPILED.items():
+@pytest.fixture
+def interpreted(spark: Any) -> Iterator[None]:
+    """Spark interprets queries over a few rows sooner than it compiles them."""
+    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    for name, value in settings.items():
         spark.conf.set(name, value)
     yield
-    for name in COMPILED:
+    for name in settings:
         spark.conf.unset(name)
 
 
@@ -179,7 +176,6 @@ def lake(spark: Any, golden_captures: list[Path], tmp_path_factory: pytest.TempP
         if shared.exists():
             shutil.copytree(shared, path)
         else:
-            with compiled(spark):
-                assert run(path, *golden_captures) == 0
+            assert run(path, *golden_captures) == 0
             shutil.copytree(path, shared)
     return opened(spark, path)

@@ -14,6 +14,8 @@ from tests.dashboards.histories import gone_by, known_since, time_at, topic
 from tests.dashboards.small_lakes import BY_NAME, write
 from transforms.lake.lake import existing_lake
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 TOPICS = [
     known_since(topic("a", "of the first snapshot", 10)),
     topic("b", "of a record", 15),

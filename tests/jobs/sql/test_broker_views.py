@@ -14,6 +14,8 @@ from tests.dashboards.histories import gone_by, known_since, partition, version
 from tests.dashboards.small_lakes import BY_NAME, write
 from transforms.lake.lake import existing_lake
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 LOST, UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAQ"
 
 

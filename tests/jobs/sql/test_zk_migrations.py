@@ -15,6 +15,8 @@ from tests.dashboards.small_lakes import write_for
 from tests.jobs.sql.test_broker_views import broker
 from transforms.lake.lake import existing_lake
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 
 

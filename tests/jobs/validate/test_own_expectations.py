@@ -35,6 +35,7 @@ severity = "warning"
 TESTED = "no_topic_of_a_test"
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_own_expectations_of_a_lake(
     lake: Any, golden_captures: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -132,6 +132,12 @@ def broken() -> dict[str, Callable[[Rows], None]]:
     return every
 
 
+@pytest.fixture(autouse=True)
+def _interpreted(request: pytest.FixtureRequest) -> None:
+    if "spark" in request.fixturenames:
+        request.getfixturevalue("interpreted")
+
+
 def broken_run() -> list[dict[str, Any]]:
     """Rows of runs that fail every expectation."""
     run = a_row(tables.RUNS, run_id="r", started_at=at(1), finished_at=at(0), failed_clusters=[("c", "x")])

@@ -67,6 +67,7 @@ def evaluated(spark: Any, own: dict[str, Any]) -> dict[tuple[str, str], tuple[bo
     }
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_each_is_judged_by_cluster_over_all_rows(spark: Any) -> None:
     """Also where no row is new. Without a column cluster_id it is about the lake as a whole."""
     found = evaluated(
@@ -102,6 +103,7 @@ WRONG = {
 }
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_what_cannot_be_evaluated_is_not_met(spark: Any) -> None:
     """And keeps no other from being evaluated."""
     cannot = {f"cannot_{n}": {"sql": sql} for n, sql in enumerate(WRONG.values())}
