@@ -65,7 +65,7 @@ def test_a_log_that_begins_above_proves_no_checkpoint() -> None:
 def test_where_no_end_of_a_log_is_known_none_is_the_longest() -> None:
     story = Story().capture("1", 1000, "", readable=False)
     facts = story.facts()
-    unread = replace(facts, captures=[replace(c, log_end_offset=None) for c in facts.captures])
+    unread = replace(facts, captures=tuple(replace(c, log_end_offset=None) for c in facts.captures))
     assert explain(conclude(unread), 20).words[0] == "No captured log contains offset 20."
 
 
