@@ -61,7 +61,7 @@ HELP = {
     "(election-latency)",
     "kraftlake_number_of_voters": "Voters in the newest set (number-of-voters, KIP-853)",
     "kraftlake_number_of_observers": "Captured controllers that do not vote (number-of-observers, KIP-853)",
-    "kraftlake_number_of_offline_voters": "Captured voters that lag beyond the fetch timeout (KIP-853)",
+    "kraftlake_number_of_offline_voters": "Captured voters known to lag beyond the fetch timeout (KIP-853)",
     "kraftlake_number_of_uncaptured_voters": "Voters without a capture",
     "kraftlake_uncommitted_voter_change": "1 if the newest set is not committed (KIP-853)",
     "kraftlake_is_observer": "1 if the replica is not a voter (IsObserver, KIP-853)",

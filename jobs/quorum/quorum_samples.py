@@ -97,8 +97,11 @@ def _of_replicas(cluster: ClusterRows) -> Iterator[Sample]:
             yield Sample("kraftlake_current_state", 1, {**labels, "state": _state(cluster, row)})
         if row["log_end_offset"] is not None and longest is not None:
             yield Sample("kraftlake_log_end_offset", row["log_end_offset"], labels)
-            yield Sample("kraftlake_lag_records", lag_records(row, longest), labels)
-            yield Sample("kraftlake_lag_seconds", lag_ms(row, longest) / 1000, labels)
+            behind, lag = lag_records(row, longest), lag_ms(row, longest)
+            if behind is not None:
+                yield Sample("kraftlake_lag_records", behind, labels)
+            if lag is not None:
+                yield Sample("kraftlake_lag_seconds", lag / 1000, labels)
         if row["last_leader_epoch"] is not None:
             yield Sample("kraftlake_log_end_epoch", row["last_leader_epoch"], labels)
 
@@ -115,14 +118,26 @@ def _log_order(row: Row) -> tuple[int, int]:
     return row["last_leader_epoch"] or -1, row["log_end_offset"] or -1
 
 
-def lag_records(row: Row, longest: Row) -> int:
-    return max(0, (longest["log_end_offset"] or 0) - row["log_end_offset"])
+def lag_records(row: Row, longest: Row) -> int | None:
+    """None where it is not known: of a log without a known end, or of an older epoch and not shorter."""
+    if row["log_end_offset"] is None or longest["log_end_offset"] is None:
+        return None
+    behind = longest["log_end_offset"] - row["log_end_offset"]
+    if behind <= 0 and (row["last_leader_epoch"] or 0) < (longest["last_leader_epoch"] or 0):
+        return None
+    return max(0, behind)
 
 
-def lag_ms(row: Row, longest: Row) -> float:
-    """Lag in ms by append times (leader's clock), up to the replica's own capture; 0 with the whole log."""
-    if not lag_records(row, longest) or not row["epoch_ranges"] or not longest["epoch_ranges"]:
-        return 0
+def lag_ms(row: Row, longest: Row) -> float | None:
+    """Lag in ms by append times (leader's clock), up to the replica's own capture; 0 with the whole log.
+
+    None where it is not known: how many records it lags, or when the last one was appended.
+    """
+    behind = lag_records(row, longest)
+    if not behind:
+        return behind
+    if not row["epoch_ranges"] or not longest["epoch_ranges"]:
+        return None
     until = min(longest["epoch_ranges"][-1]["last_appended_at"], row["captured_at"])
     return max(0.0, (until - row["epoch_ranges"][-1]["last_appended_at"]).total_seconds() * 1000)
 
@@ -163,17 +178,15 @@ def _of_voters(cluster: ClusterRows) -> Iterator[Sample]:
         return
     longest = max(newest, key=_log_order, default=None)
     captured = [row for row in newest if _is_voter(voters, row)]
-    offline = [
-        row
-        for row in captured
-        if longest and row["log_end_offset"] is not None and lag_ms(row, longest) > FETCH_TIMEOUT_MS
-    ]
+    lags = [lag_ms(row, longest) for row in captured] if longest is not None else []
+    offline = sum(lag is not None and lag > FETCH_TIMEOUT_MS for lag in lags)
     count = len(voters["voters"])
     epochs = [voters["leader_epoch"], *(row["leader_epoch"] for row in cluster.of(LOG_RANGES))]
     yield Sample("kraftlake_voters_epoch", max(epochs), cluster.labels)
     yield Sample("kraftlake_number_of_voters", count, cluster.labels)
     yield Sample("kraftlake_number_of_observers", len(newest) - len(captured), cluster.labels)
-    yield Sample("kraftlake_number_of_offline_voters", len(offline), cluster.labels)
+    if offline or None not in lags:  # 0 only if every lag is known
+        yield Sample("kraftlake_number_of_offline_voters", offline, cluster.labels)
     ids = {row["node_id"] for row in captured}
     uncaptured = sum(voter["voter_id"] not in ids for voter in voters["voters"])
     yield Sample("kraftlake_number_of_uncaptured_voters", uncaptured, cluster.labels)

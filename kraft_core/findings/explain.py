@@ -58,7 +58,7 @@ class BatchAtOffset:
 class Explanation:
     """batches: what captures hold at the offset, one per epoch, the oldest epoch first.
 
-    in_checkpoints: replicas that have it only in a checkpoint, their log begins above. words: all of it in
+    in_checkpoints: replicas whose log begins above, and that have it in a checkpoint. words: all of it in
     sentences.
     """
 
@@ -73,15 +73,19 @@ def explain(known: Conclusions, offset: int) -> Explanation:
     """Everything that the captures of a cluster show of one offset."""
     lines = [line for line in known.lineage.lines.values() if line.covers(offset)]
     batches = tuple(_batch_at(known, line, offset) for line in lines)
-    above = tuple(
-        label(replica)
-        for replica, captures in known.holdings.captures.items()
-        if any((c.log_start_offset or 0) > offset for c in newest_readable(captures)[-1:])
-    )
+    begin_above = [
+        capture
+        for captures in known.holdings.captures.values()
+        for capture in newest_readable(captures)[-1:]
+        if (capture.log_start_offset or 0) > offset
+    ]
+    above = tuple(label(c.replica) for c in begin_above if _in_checkpoint(known, c, offset))
+    nowhere = tuple(label(c.replica) for c in begin_above if not _in_checkpoint(known, c, offset))
     words = [sentence for batch in batches for sentence in _sentences(offset, batch)]
     if not batches:
         ends = [c.log_end_offset for c in known.facts.captures if c.log_end_offset is not None]
-        words.append(f"No captured log contains offset {offset}; the longest ends at {max(ends, default=0)}.")
+        longest = f"; the longest ends at {max(ends)}" if ends else ""
+        words.append(f"No captured log contains offset {offset}{longest}.")
         unread = {
             c.replica for c in known.facts.captures if c.tail_damaged or c.ends_inside_batch or not c.readable
         }
@@ -89,7 +93,21 @@ def explain(known: Conclusions, offset: int) -> Explanation:
             words.append(f"Not all of the logs of {labels(unread)} could be read: they may contain it.")
     if above:
         words.append(f"The logs of {', '.join(above)} begin above it: they have it only in a checkpoint.")
+    if nowhere:
+        of = ", ".join(nowhere)
+        words.append(f"The logs of {of} begin above it, and no captured checkpoint of theirs contains it.")
     return Explanation(known.facts.cluster_id, offset, batches, above, tuple(words))
+
+
+def _in_checkpoint(known: Conclusions, capture: Capture, offset: int) -> bool:
+    """Whether a complete checkpoint of a capture reaches above an offset."""
+    return any(
+        snapshot.proves
+        and snapshot.end_offset > offset
+        and (capture.node_id, capture.directory_id) in snapshot.held_by
+        and (not snapshot.held_in or capture.capture_id in snapshot.held_in)
+        for snapshot in known.facts.snapshots
+    )
 
 
 def _batch_at(known: Conclusions, line: EpochLine, offset: int) -> BatchAtOffset:

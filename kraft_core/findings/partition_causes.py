@@ -64,6 +64,8 @@ def cause_of(event: Event, of_brokers: Sequence[Event]) -> str | None:
         after.removing_replicas,
     ):
         return "a reassignment"
+    if not _touched(before, after) <= _known_by(event, of_brokers):
+        return None  # it may have been appended with a change of a broker that the log does not show
     if after.leader != before.leader:
         in_sync = {NO_LEADER, *before.isr, *before.eligible_leader_replicas}
         if after.leader not in in_sync:
@@ -79,10 +81,7 @@ def cause_of(event: Event, of_brokers: Sequence[Event]) -> str | None:
 
 def _together(event: Event, before: Partition, after: Partition, of_brokers: Iterable[Event]) -> list[str]:
     """The events, at the same time, of brokers that left or joined the ISR or ELR, or the lead."""
-    touched = set(_without(before.isr, after.isr)) | set(_without(after.isr, before.isr))
-    touched |= set(before.eligible_leader_replicas) ^ set(after.eligible_leader_replicas)
-    if after.leader != before.leader:
-        touched |= {before.leader, after.leader}
+    touched = _touched(before, after)
     return [
         f"broker {(each.after or each.before).broker_id} {words} (offset {each.offset})"
         for each in of_brokers
@@ -90,6 +89,27 @@ def _together(event: Event, before: Partition, after: Partition, of_brokers: Ite
         and (each.after or each.before).broker_id in touched
         and (words := broker_event_words(each.before, each.after))
     ]
+
+
+def _touched(before: Partition, after: Partition) -> set[int]:
+    """The brokers that left or joined the ISR or ELR, or the lead."""
+    touched = set(before.isr) ^ set(after.isr)
+    touched |= set(before.eligible_leader_replicas) ^ set(after.eligible_leader_replicas)
+    if after.leader != before.leader:
+        touched |= {before.leader, after.leader}
+    return touched - {NO_LEADER}
+
+
+def _known_by(event: Event, of_brokers: Iterable[Event]) -> set[int]:
+    """The brokers whose registration before a change is in the log. of_brokers: in the order of the log."""
+    first: dict[int, Event] = {}
+    for each in of_brokers:
+        first.setdefault((each.after or each.before).broker_id, each)
+    return {
+        broker_id
+        for broker_id, each in first.items()
+        if each.offset <= event.offset or each.before is not None
+    }
 
 
 def why_leaderless(event: Event, of_brokers: Sequence[Event]) -> str:

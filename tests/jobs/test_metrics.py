@@ -17,6 +17,7 @@ from jobs.quorum.quorum_samples import (
     _of_high_watermark,
     _of_voters,
     lag_ms,
+    lag_records,
     log_samples,
 )
 from jobs.quorum.reported_samples import reported_samples
@@ -225,16 +226,56 @@ def test_the_bounds_of_the_high_watermark_are_those_of_one_moment() -> None:
 def test_a_replica_that_stands_still_lags_by_the_leaders_clock() -> None:
     noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
-    def capture(end: int, appended_after: int) -> dict[str, Any]:
+    def capture(end: int, appended_after: int, epoch: int = 2) -> dict[str, Any]:
         appended_at = noon + timedelta(seconds=appended_after)
         return {
             "log_end_offset": end,
+            "last_leader_epoch": epoch,
             "captured_at": noon + timedelta(seconds=60),
             "epoch_ranges": [{"last_appended_at": appended_at}],
         }
 
     assert lag_ms(capture(90, 20), capture(100, 50)) == 30_000
     assert lag_ms(capture(100, 20), capture(100, 50)) == 0
+    assert lag_ms(capture(120, 20, epoch=1), capture(100, 50)) is None
+    assert lag_records(capture(120, 20, epoch=1), capture(100, 50)) is None
+    assert lag_ms(capture(0, 0) | {"epoch_ranges": []}, capture(100, 50)) is None
+
+
+@pytest.mark.parametrize(
+    ("lagging", "offline"),
+    [
+        ({"log_end_offset": None}, None),
+        ({"log_end_offset": 0, "epoch_ranges": []}, None),
+        ({"log_end_offset": 120, "last_leader_epoch": 1}, None),
+        ({}, 0),
+    ],
+)
+def test_no_voter_is_offline_only_if_every_lag_is_known(lagging: dict[str, Any], offline: int | None) -> None:
+    noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    voters = [{"voter_id": node, "directory_id": f"disk-{node}"} for node in (1, 2)]
+    voter_set = {
+        "offset": 9,
+        "leader_epoch": 2,
+        "voters": voters,
+        "in_force_from_offset": 2,
+        "in_force_to_offset": None,
+        "commit_status": "committed",
+    }
+    captures = [
+        {
+            "node_id": node,
+            "directory_id": f"disk-{node}",
+            "captured_at": noon,
+            "log_end_offset": 100,
+            "last_leader_epoch": 2,
+            "epoch_ranges": [{"last_appended_at": noon}],
+        }
+        for node in (1, 2)
+    ]
+    rows = {"voter_sets": [voter_set], "captures": [captures[0], captures[1] | lagging]}
+    found = {sample.name: sample.value for sample in _of_voters(ClusterRows("c", rows))}
+    assert found.get("kraftlake_number_of_offline_voters") == offline
 
 
 def test_the_newest_answer_to_follow_is_reported(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from kraft_core.evidence.conclusions import conclude
@@ -47,6 +48,25 @@ def test_what_lies_beyond_and_below() -> None:
     below = of("static-upgrade", 100)
     assert [name.split("@")[0] for name in below.in_checkpoints] == ["4"]
     assert below.words[-1].endswith("begin above it: they have it only in a checkpoint.")
+
+
+def test_a_log_that_begins_above_proves_no_checkpoint() -> None:
+    story = Story().leader(1, 0, 1, "1").capture("1", 1000, "1:50-90", 1)
+    alone = explain(conclude(story.facts()), 20)
+    assert alone.in_checkpoints == ()
+    assert "begin above it, and no captured checkpoint of theirs contains it." in alone.words[-1]
+    below = explain(conclude(story.snapshot(20, 1, "1").facts()), 20)
+    assert below.in_checkpoints == ()
+    with_one = explain(conclude(story.snapshot(50, 1, "1").facts()), 20)
+    assert len(with_one.in_checkpoints) == 1
+    assert with_one.words[-1].endswith("begin above it: they have it only in a checkpoint.")
+
+
+def test_where_no_end_of_a_log_is_known_none_is_the_longest() -> None:
+    story = Story().capture("1", 1000, "", readable=False)
+    facts = story.facts()
+    unread = replace(facts, captures=tuple(replace(c, log_end_offset=None) for c in facts.captures))
+    assert explain(conclude(unread), 20).words[0] == "No captured log contains offset 20."
 
 
 def held(story: Story, offset: int) -> list[bool | None]:

@@ -130,7 +130,18 @@ def test_a_replica_in_an_offline_directory_cannot_lead() -> None:
     ],
 )
 def test_a_change_without_an_event_of_a_broker(event: Event, cause: str | None) -> None:
-    assert cause_of(event, [registered_again(3, 4999)]) == cause
+    assert cause_of(event, [registered_again(broker_id, 4999) for broker_id in (1, 2, 3)]) == cause
+
+
+def test_no_cause_where_the_log_does_not_show_the_broker() -> None:
+    """Its record before the change is in a missing segment: of a change of it nothing would be known."""
+    later = replace(registered_again(3, 9000), before=None)
+    others = [registered_again(broker_id, 4999) for broker_id in (1, 2)]
+    fell = changed({}, {"isr": (1, 2)})
+    elected = changed({"leader": 1}, {"leader": 3})
+    for event in (fell, elected):
+        assert cause_of(event, [*others, later]) is None
+        assert cause_of(event, [*others, registered_again(3, 4999)]) is not None
 
 
 def test_an_elr_that_an_unclean_shutdown_cleared() -> None:
