@@ -49,7 +49,10 @@ HELP = {
     "kraftlake_current_state": "1 for the role that the replica's files show (current-state, KIP-595)",
     "kraftlake_log_end_offset": "End of the replica's log, exclusive (log-end-offset, KIP-595)",
     "kraftlake_log_end_epoch": "Epoch of its last batch (log-end-epoch, KIP-595)",
-    "kraftlake_lag_records": "Records by which the replica is behind the longest log of the last epoch",
+    "kraftlake_lag_records": (
+        "Records by which the replica is behind the longest log of the last epoch; no sample if its own log is "
+        "of an older epoch and not shorter"
+    ),
     "kraftlake_lag_seconds": "Time by which its last append is behind that of the longest log, as of its "
     "own capture",
     "kraftlake_high_watermark": "Bounds of the high watermark, proven for the moment of "
@@ -61,7 +64,9 @@ HELP = {
     "(election-latency)",
     "kraftlake_number_of_voters": "Voters in the newest set (number-of-voters, KIP-853)",
     "kraftlake_number_of_observers": "Captured controllers that do not vote (number-of-observers, KIP-853)",
-    "kraftlake_number_of_offline_voters": "Captured voters known to lag beyond the fetch timeout (KIP-853)",
+    "kraftlake_number_of_offline_voters": (
+        "Captured voters known to lag beyond the fetch timeout (KIP-853); 0 only if the lag of each is known"
+    ),
     "kraftlake_number_of_uncaptured_voters": "Voters without a capture",
     "kraftlake_uncommitted_voter_change": "1 if the newest set is not committed (KIP-853)",
     "kraftlake_is_observer": "1 if the replica is not a voter (IsObserver, KIP-853)",
