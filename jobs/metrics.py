@@ -50,8 +50,8 @@ HELP = {
     "kraftlake_log_end_offset": "End of the replica's log, exclusive (log-end-offset, KIP-595)",
     "kraftlake_log_end_epoch": "Epoch of its last batch (log-end-epoch, KIP-595)",
     "kraftlake_lag_records": (
-        "Records by which the replica is behind the longest log of the last epoch; no sample if its own log is "
-        "of an older epoch and not shorter"
+        "Records by which the replica is behind the longest log of the last epoch; no sample if its own log "
+        "is of an older epoch and not shorter"
     ),
     "kraftlake_lag_seconds": "Time by which its last append is behind that of the longest log, as of its "
     "own capture",
