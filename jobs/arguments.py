@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from jobs.maintenance.publishing import add_catalog
 from jobs.runtime.lakes import lake_folder
 from jobs.runtime.local_paths import local_path
+from jobs.runtime.outcome import Failure
 
 if TYPE_CHECKING:
     from jobs.captures.planning import Selection
@@ -220,6 +222,22 @@ def positive_hours(text: str) -> float:
 def now_of(args: argparse.Namespace) -> datetime:
     """The reference time: --now, else the clock."""
     return datetime.now(UTC) if args.now is None else EPOCH + timedelta(milliseconds=args.now)
+
+
+def is_given(value: object) -> bool:
+    """Whether an option was given, by its value: 0 is one."""
+    return value is not None and value is not False and value != []
+
+
+def must_take_its_options(args: argparse.Namespace, options: Mapping[str, Sequence[str]]) -> None:
+    """Raises Failure for an option of another action: the answer would not be about it.
+
+    options: by name in the namespace, the actions that take it.
+    """
+    for option, actions in options.items():
+        if is_given(getattr(args, option)) and args.action not in actions:
+            name = option.replace("_", "-")
+            raise Failure(f"--{name} is an option of {' and '.join(actions)}, not of {args.action}")
 
 
 def moment_ms(text: str) -> int:

@@ -242,8 +242,8 @@ def _main(argv: Sequence[str] | None) -> int:
     os.environ.setdefault("RUST_BACKTRACE", "0")
     if words[:1] == ["help"]:
         words = [*dropwhile("help".__eq__, words), "--help"]
-    if words and words[0].partition("=")[0] in OF_EVERY_VERB:
-        option = words[0].partition("=")[0]
+    option = words[0].partition("=")[0] if words else ""
+    if option in OF_EVERY_VERB:
         warn_line(f"kraftlake: {option} comes after the verb, as in kraftlake config {option} FILE")
         return ExitCode.USAGE
     verb = next((w for w in words if not w.startswith("-")), None)

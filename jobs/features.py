@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from jobs.arguments import AddPaths, add_cluster_id, moment_ms, node_id
+from jobs.arguments import AddPaths, add_cluster_id, moment_ms, must_take_its_options, node_id
 from jobs.runtime.lakes import lake_folder
 from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import ExitCode, Failure
@@ -31,11 +31,11 @@ controller depends on when it started (kraftlake describe features --node ID sho
 exit codes: 0 success, 1 unknown release, feature or level, or not known; 2 wrong usage, 3 nothing readable"""
 
 VERBS = ("describe", "version-mapping", "feature-dependencies")
-# The action that takes an option, by its name in the namespace.
+# The actions that take an option, by its name in the namespace.
 _OPTIONS = {
-    "release_version": "version-mapping",
-    "feature": "feature-dependencies",
-    **dict.fromkeys(("captures", "lake", "cluster", "cluster_id", "node_id", "captured_at"), "describe"),
+    "release_version": ("version-mapping",),
+    "feature": ("feature-dependencies",),
+    **dict.fromkeys(("captures", "lake", "cluster", "cluster_id", "node_id", "captured_at"), ("describe",)),
 }
 
 
@@ -71,9 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what the tool would have printed. Raises Failure."""
-    for option, action in _OPTIONS.items():
-        if getattr(args, option) not in (None, []) and args.action != action:
-            raise Failure(f"--{option.replace('_', '-')} is an option of {action}, not of {args.action}")
+    must_take_its_options(args, _OPTIONS)
     if args.action == "describe":
         return _describe(args)
     release = release_of(args.tool)

@@ -16,6 +16,7 @@ from jobs.arguments import (
     add_evidence_age,
     add_format,
     moment_ms,
+    must_take_its_options,
     node_id,
     now_of,
 )
@@ -23,7 +24,7 @@ from jobs.plan_broker_start import add_broker_dirs
 from jobs.plan_captures import captured_quorum
 from jobs.plan_format import add_format_arguments
 from jobs.plan_format import run as run_format
-from jobs.plan_options import must_take_its_options
+from jobs.plan_options import OPTIONS
 from jobs.plan_text import listed, risk_words, risks_and_steps, step_lines, steps_title
 from jobs.plan_topics import add_options
 from jobs.quorum.living import add_live, from_living
@@ -194,7 +195,7 @@ def action_of(args: argparse.Namespace) -> Action:
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan. Raises Failure."""
-    must_take_its_options(args)
+    must_take_its_options(args, OPTIONS)
     if args.live and (args.captures or args.lake is not None):
         raise Failure("give --captures, --lake or --live, not two of them")
     if args.action == "format":

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jobs.arguments import is_given
 from jobs.plan_captures import captured_metadata
 from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import Failure, reason_of
@@ -83,11 +84,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="properties file of the controllers, for defaults and policies, which are not in the log",
     )
-
-
-def is_given(value: object) -> bool:
-    """Whether an option was given, by its value: 0 is one."""
-    return value is not None and value is not False and value != []
 
 
 def replica_lists(text: str) -> tuple[tuple[int, ...], ...]:

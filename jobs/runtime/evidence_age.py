@@ -39,7 +39,7 @@ class EvidenceAge:
 
     def reason_now(self, verdict: str, reason: str) -> str:
         """The reason of a verdict at the reference time: where the evidence's time decides it, that too."""
-        if self.verdict_now(verdict) == verdict or self.verdict_now(verdict) != "not_known":
+        if verdict == "not_known" or self.verdict_now(verdict) != "not_known":
             return reason
         when_taken = "at an unknown time" if self.as_of is None else "after the reference time"
         return f"the captures were taken {when_taken}; otherwise, by the captures: {verdict}, {reason}"

@@ -79,8 +79,9 @@ def explain(known: Conclusions, offset: int) -> Explanation:
         for capture in newest_readable(captures)[-1:]
         if (capture.log_start_offset or 0) > offset
     ]
-    above = tuple(label(c.replica) for c in begin_above if _in_checkpoint(known, c, offset))
-    nowhere = tuple(label(c.replica) for c in begin_above if not _in_checkpoint(known, c, offset))
+    has_it = {label(c.replica): _in_checkpoint(known, c, offset) for c in begin_above}
+    above = tuple(name for name, has in has_it.items() if has)
+    nowhere = tuple(name for name, has in has_it.items() if not has)
     words = [sentence for batch in batches for sentence in _sentences(offset, batch)]
     if not batches:
         ends = [c.log_end_offset for c in known.facts.captures if c.log_end_offset is not None]

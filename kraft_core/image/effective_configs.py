@@ -25,8 +25,12 @@ def elr_enabled(image: Image) -> bool:
 
 def min_isr(image: Image, topic_name: str, leader: int) -> int | None:
     """min.insync.replicas of a topic as its leader knows it; None where only that broker's file says it."""
-    found = _config(image, MIN_ISR, _resources(topic_name, leader))
-    return int(found) if found is not None and found.strip().isdecimal() else None
+    return _number(_config(image, MIN_ISR, _resources(topic_name, leader)))
+
+
+def min_isr_default(image: Image, leader: int) -> int | None:
+    """The same of a topic without a config of its own."""
+    return _number(_config(image, MIN_ISR, _broker_resources(leader)))
 
 
 def unclean_election(image: Image, topic_name: str, controller_id: int) -> bool | None:
@@ -37,6 +41,10 @@ def unclean_election(image: Image, topic_name: str, controller_id: int) -> bool 
 def unclean_election_default(image: Image, controller_id: int) -> bool | None:
     """The same of a topic without a config of its own."""
     return _is_on(_config(image, UNCLEAN_ELECTION, _broker_resources(controller_id)))
+
+
+def _number(value: str | None) -> int | None:
+    return int(value) if value is not None and value.strip().isdecimal() else None
 
 
 def _is_on(value: str | None) -> bool | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,12 +35,9 @@ def after_changes(controller: ActiveController, results: Sequence[TopicResult]) 
     """Each partition that a record changes."""
     found: list[PartitionAfter] = []
     for record in (record for result in results for record in result.records):
-        value: dict[str, Any] = {"leader": NO_LEADER_CHANGE, **record.value}
-        before = controller.partition(value["topicId"], value["partitionId"])
-        (made,) = change(controller.image.tables, value)
+        before = controller.partition(record.value["topicId"], record.value["partitionId"])
         assert isinstance(before, Partition)
-        assert isinstance(made.value, Partition)
-        found.append(PartitionAfter(before, made.value))
+        found.append(PartitionAfter(before, _changed(controller.image.tables, record.value)))
     return found
 
 
@@ -62,10 +59,15 @@ def after_reassignments(
             continue
         tables = Tables()
         tables.put(Change(PARTITIONS, (begun.topic_id, begun.partition_id), begun))
-        (made,) = change(tables, {"leader": NO_LEADER_CHANGE, **record.value})
-        assert isinstance(made.value, Partition)
-        found.append(PartitionAfter(begun, made.value))
+        found.append(PartitionAfter(begun, _changed(tables, record.value)))
     return found
+
+
+def _changed(tables: Tables, value: Mapping[str, Any]) -> Partition:
+    """A partition of the tables after a PartitionChangeRecord."""
+    (made,) = change(tables, {"leader": NO_LEADER_CHANGE, **value})
+    assert isinstance(made.value, Partition)
+    return made.value
 
 
 def change_words(changes: Sequence[PartitionAfter]) -> Iterator[str]:

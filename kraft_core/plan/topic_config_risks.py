@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kraft_core.image.configs import Config
-from kraft_core.image.effective_configs import BROKER_RESOURCE, unclean_election_default
+from kraft_core.image.effective_configs import min_isr_default, unclean_election_default
 from kraft_core.image.partitions import NO_LEADER, Partition
-from kraft_core.image.tables import CONFIGS
 from kraft_core.plan.broker_words import partition_words
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.topic_defaults import defaults, in_file, is_assumed
@@ -101,13 +99,7 @@ def _of_min_isr(
 
 def _least(controller: ActiveController, partition: Partition, value: str | None) -> int | None:
     """min.insync.replicas as the leader knows it then; None where only its file says it."""
-    if value is not None:
-        return int(value)
-    for resource in (str(partition.leader), ""):
-        config: Config | None = controller.image.tables.get(CONFIGS, (BROKER_RESOURCE, resource, MIN_ISR))
-        if config is not None:
-            return int(config.value) if config.value.strip().isdecimal() else None
-    return None
+    return int(value) if value is not None else min_isr_default(controller.image, partition.leader)
 
 
 def _of_unclean(
