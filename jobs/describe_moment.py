@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import print_tabbed, warn_line
 from jobs.time_travel.opened_moment import OpenedMoment, opened_moment
-from jobs.time_travel.source import Epoch, SourcedVoterSet
+from jobs.time_travel.source import Epoch, SourcedVoterSet, voters_at
 from kraft_core.image.tables import BROKERS, CONTROLLERS
 from kraft_core.kafka_tools.cluster import describe_cluster
 from kraft_core.kafka_tools.quorum import NOT_KNOWN, QuorumAt, describe_replication, describe_status
@@ -35,7 +35,7 @@ def _topics(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:
             f"note: configs of single brokers are not shown ({names}): choose the queried one with --node"
         )
     warn_line("note: configs in the brokers' files, which kafka-topics also shows, are not in the log")
-    return describe_topics(at.image, args.node)
+    return describe_topics(at.image, args.node, is_whole=not at.source.known_from(at.image.offset))
 
 
 def _cluster(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:
@@ -54,9 +54,10 @@ def _features(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:
             f"not known: what node {node} supports, which had not registered by then; registered: {known}",
             ExitCode.FOUND,
         )
-    found = _voters(at)
-    if found is None:
-        raise Failure(f"not known: the level of {KRAFT_VERSION}", ExitCode.FOUND)
+    found = _voters(at, f"the level of {KRAFT_VERSION}")
+    lacks = _lacks(at)
+    if lacks:
+        raise Failure(f"not known: the finalized levels{lacks}", ExitCode.FOUND)
     levels = finalized_in(at.image) | {KRAFT_VERSION: 0 if found.voters is None else 1}
     if node not in brokers:
         warn_line(
@@ -66,9 +67,11 @@ def _features(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:
 
 
 def _quorum(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:
-    epoch, found = _epoch(at), _voters(at)
-    if found is None:
-        raise Failure("not known: who could vote then", ExitCode.FOUND)
+    epoch, found = _epoch(at), _voters(at, "who could vote then")
+    if not epoch.is_exact:
+        warn_line(
+            f"note: the leader is reported ({epoch.source}), not proven: its LEADER_CHANGE is not captured"
+        )
     if found.voters is None:
         warn_line("note: addresses of a static quorum's voters are in their files, not in the log")
     warn_line(f"note: what is {NOT_KNOWN} was known only to the leader, and is not in the log")
@@ -84,12 +87,21 @@ def _epoch(at: OpenedMoment) -> Epoch:
     raise Failure(f"not known: who led epoch {at.image.leader_epoch}", ExitCode.FOUND)
 
 
-def _voters(at: OpenedMoment) -> SourcedVoterSet | None:
-    """The set in force at the moment."""
-    sets = [each for each in at.source.voter_sets() if not each.is_reported]
-    return max(
-        (each for each in sets if each.offset <= at.image.offset), key=lambda each: each.offset, default=None
-    )
+def _voters(at: OpenedMoment, asked: str) -> SourcedVoterSet:
+    """The set in force at the moment. asked: what depends on it. Raises Failure."""
+    found = voters_at(at.source, at.image.offset)
+    if found is None:
+        raise Failure(f"not known: {asked}{_lacks(at)}", ExitCode.FOUND)
+    return found
+
+
+def _lacks(at: OpenedMoment) -> str:
+    """Up to where records are missing that may have changed what is asked, and what would show it."""
+    known_from = at.source.known_from(at.image.offset)
+    if not known_from:
+        return ""
+    above = f"records below offset {known_from} are missing"
+    return f": {above}: capture a replica that has them, or a checkpoint above them"
 
 
 def _cluster_id(at: OpenedMoment) -> str:

@@ -169,6 +169,10 @@ class LakeSource:
         # What a checkpoint covers was committed when it was written.
         return step.commit_status if isinstance(step, ReplayRange) else COMMITTED
 
+    def known_from(self, offset: int) -> int:
+        missing = self._lacking.missing
+        return max((each.end_offset for each in missing if each.concerns(offset)), default=0)
+
     def offset_at(self, time: int) -> int:
         offset = self._clock.offset_at(time)
         if offset is None:

@@ -58,5 +58,6 @@ def warn(notes: Sequence[str], image: Image) -> None:
         warn_line(f"warning: {note}")
     if len(refused) > _MAX_LISTED:
         warn_line(
-            f"warning: {count(len(refused), 'record')} could not be replayed: see table refused_records"
+            f"warning: {count(len(refused), 'record')} could not be replayed: a lake lists them in table "
+            f"refused_records"
         )

@@ -51,6 +51,9 @@ class ReplicaSource:
     def commit_status(self, offset: int) -> None:
         del offset
 
+    def known_from(self, offset: int) -> int:
+        return self.replica.known_from(offset)
+
     def offset_at(self, time: int) -> int:
         return self.replica.offset_at(time)
 
@@ -114,7 +117,8 @@ def _voter_sets(replica: CapturedReplica) -> list[SourcedVoterSet]:
         before = [earlier for earlier in known if earlier.offset <= one.offset]
         if not before or before[-1].voters != one.voters:
             known = sorted([*known, one], key=lambda each: each.offset)
-    return known or list(_static(replica))
+    first = known[0].offset if known else replica.last_offset + 1
+    return [*_static(replica, first), *known]
 
 
 def _of_checkpoints(replica: CapturedReplica) -> Iterator[SourcedVoterSet]:
@@ -127,14 +131,19 @@ def _of_checkpoints(replica: CapturedReplica) -> Iterator[SourcedVoterSet]:
             )
 
 
-def _static(replica: CapturedReplica) -> Iterator[SourcedVoterSet]:
+def _static(replica: CapturedReplica, first: int) -> Iterator[SourcedVoterSet]:
+    """The sets of a static quorum, below the first set of the log; none above records that are missing.
+
+    The first leader of a dynamic quorum writes its LEADER_CHANGE and the voters in one batch.
+    """
     ids: tuple[int, ...] = ()
-    for epoch in _epochs(replica):
-        if epoch.voters != ids and epoch.start_offset is not None:
-            ids = epoch.voters
-            yield SourcedVoterSet(
-                epoch.start_offset, epoch.leader_epoch, epoch.timestamp, "static", None, ids
-            )
+    lacks = replica.known_from(first - 1)
+    for record in replica.control_records():
+        if record.batch.last_offset >= first or (lacks and replica.known_from(record.offset)):
+            return
+        if record.type == _LEADER_CHANGE and record.value is not None and _ids(record.value["voters"]) != ids:
+            ids = _ids(record.value["voters"])
+            yield SourcedVoterSet(record.offset, record.leader_epoch, record.timestamp, "static", None, ids)
 
 
 def _epochs(replica: CapturedReplica) -> list[Epoch]:

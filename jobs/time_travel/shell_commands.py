@@ -9,7 +9,7 @@ from typing import Any
 from jobs.time_travel import shell_quorum
 from jobs.time_travel.moment import FORMS, InvalidMomentError, image_at, iso, parse_moment
 from jobs.time_travel.shell_columns import in_columns
-from jobs.time_travel.source import MetadataSource
+from jobs.time_travel.source import MetadataSource, voters_at
 from kraft_core.image import change_text, tree
 from kraft_core.image.glob import compile_glob
 from kraft_core.image.image import Image
@@ -205,9 +205,10 @@ def log(session: Session, targets: Sequence[str]) -> CommandOutput:
 
 
 def voters(session: Session, _: Sequence[str]) -> CommandOutput:
-    sets = session.source.voter_sets()
+    sets, offset = session.source.voter_sets(), session.image.offset
+    in_force = voters_at(session.source, offset)
     return CommandOutput(
-        lambda: shell_quorum.voter_lines(sets, session.image.offset), lambda: shell_quorum.voter_data(sets)
+        lambda: shell_quorum.voter_lines(sets, in_force, offset), lambda: shell_quorum.voter_data(sets)
     )
 
 

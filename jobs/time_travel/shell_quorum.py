@@ -10,19 +10,20 @@ from jobs.time_travel.source import Epoch, SourcedVoterSet
 from kraft_core.raft.voters import Voter, change_between
 
 
-def voter_lines(sets: list[SourcedVoterSet], position: int) -> Iterator[str]:
-    """One line per set; a star marks the one in force at the offset `position`, if that is known.
+def voter_lines(
+    sets: list[SourcedVoterSet], in_force: SourcedVoterSet | None, position: int
+) -> Iterator[str]:
+    """One line per set; a star marks the one in force at the offset `position`, None if that is not known.
 
     Sets that are only reported come last: their place in the log is not known.
     """
     reported = [one for one in sets if one.is_reported]
     sets = [one for one in sets if not one.is_reported]
-    in_force = max((one.offset for one in sets if one.offset <= position), default=None)
     if in_force is None:
-        yield f"undecided: the captures do not show who could vote at offset {position}; known later:"
+        yield f"undecided: the captures do not show who could vote at offset {position}; known elsewhere:"
     before: SourcedVoterSet | None = None
     for one in sets:
-        star = "*" if one.offset == in_force else " "
+        star = "*" if one == in_force else " "
         since = "" if one.is_exact else "at or before "
         head = (
             f"{star} {since}offset {one.offset}, epoch {one.leader_epoch}, {iso(one.timestamp)}, {one.source}"

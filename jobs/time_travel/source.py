@@ -65,7 +65,8 @@ class MetadataSource(Protocol):
 
     image_at and offset_at raise OutOfReachError for what the source does not cover. notes: what is missing or
     unreadable, as text. oldest_known: the offset of the oldest known state, and its time if that is known.
-    commit_status: of the record at an offset, None where one log cannot show it.
+    commit_status: of the record at an offset, None where one log cannot show it. known_from: the end of the
+    last offsets up to this one that are missing or unreadable, over which no checkpoint is loaded; 0: none.
     """
 
     @property
@@ -78,8 +79,20 @@ class MetadataSource(Protocol):
     def oldest_known(self) -> tuple[int, int | None]: ...
     def image_at(self, offset: int | None = None) -> Image: ...
     def commit_status(self, offset: int) -> str | None: ...
+    def known_from(self, offset: int) -> int: ...
     def offset_at(self, time: int) -> int: ...
     def append_before(self, offset: int) -> int | None: ...
     def events(self, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]: ...
     def voter_sets(self) -> list[SourcedVoterSet]: ...
     def epochs(self) -> list[Epoch]: ...
+
+
+def voters_at(source: MetadataSource, offset: int) -> SourcedVoterSet | None:
+    """The set in force at an offset; None: not known, as where records that may have changed it are missing.
+
+    A set that is only reported counts for nothing.
+    """
+    sets = [one for one in source.voter_sets() if one.offset <= offset and not one.is_reported]
+    newest = max(sets, key=lambda one: one.offset, default=None)
+    known_from = source.known_from(offset)
+    return None if newest is None or (known_from and newest.offset < known_from) else newest

@@ -21,6 +21,8 @@ from kraft_core.messages.schema import Message
 
 UNKNOWN = "UNKNOWN"
 BATCH_REASONS = frozenset({"malformed_batch", "wrong_record_count", "unpack_failed", "unpacked_too_large"})
+# Values of a newer Kafka whose kind is not known: no history is made of them.
+OF_NO_HISTORY = ("unknown_type", "unknown_frame", "unknown_control_type")
 _CONTROL_KEY_BYTES = 4
 # Kafka stores a record's api key and version in a short.
 _MAX_SHORT = 0x7FFF

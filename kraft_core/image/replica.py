@@ -11,7 +11,7 @@ from kraft_core.format.batch import BatchHeader
 from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, SegmentFile, parse_segment_name
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.message_reader import has_unknown_fields
-from kraft_core.format.record import Record, read_batch, read_log
+from kraft_core.format.record import OF_NO_HISTORY, Record, read_batch, read_log
 from kraft_core.format.secrets import NONE_ALLOWED
 from kraft_core.format.segment import Damage, scan
 from kraft_core.format.snapshot import SnapshotId, parse_name, read_snapshot
@@ -185,6 +185,24 @@ class CapturedReplica:
         count = bisect_right(self._batches, offset - 1, key=lambda batch: batch.header.base_offset)
         header = self._batches[count - 1].header if count else None
         return None if header is None or header.last_offset < offset - 1 else header.max_timestamp
+
+    def known_from(self, offset: int) -> int:
+        """The end of the last offsets up to this one that are missing or unreadable; 0: nothing is.
+
+        What lies below the end of a checkpoint is not: it states what they changed.
+        """
+        expected = missing = 0
+        for header in (batch.header for batch in self._batches if batch.header.base_offset <= offset):
+            missing = header.base_offset if header.base_offset > expected else missing
+            expected = header.next_offset
+        checkpoint = self._newest_checkpoint(missing, offset + 1)
+        known = 0 if checkpoint else missing
+        for record in self._records(max(missing, _end(checkpoint) if checkpoint else 0)):
+            if record.offset > offset:
+                break
+            lost = None if record.reason in OF_NO_HISTORY else record.lost_offsets
+            known = known if lost is None else lost[1]
+        return known
 
     @property
     def _begins_at_zero(self) -> bool:

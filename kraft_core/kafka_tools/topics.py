@@ -9,13 +9,15 @@ from kraft_core.image.brokers import Broker
 from kraft_core.image.image import Image
 from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS, PARTITIONS
+from kraft_core.kafka_tools.quorum import NOT_KNOWN
 from kraft_core.kafka_tools.topic_configs import shown_configs
 
 
-def describe_topics(image: Image, broker_id: int | None = None) -> Iterator[str]:
+def describe_topics(image: Image, broker_id: int | None = None, *, is_whole: bool = True) -> Iterator[str]:
     """The lines of all topics, in the tool's order: that of a HashMap of their names.
 
-    broker_id: as in topic_configs.shown_configs.
+    broker_id: as in topic_configs.shown_configs. is_whole: whether no record is missing; otherwise the
+    registration of a leader may be, and whether it leads is not known.
     """
     names = image.tables.topic_ids
     for name in hash_order(sorted(names), _buckets(len(names))):
@@ -23,7 +25,7 @@ def describe_topics(image: Image, broker_id: int | None = None) -> Iterator[str]
         partitions = [held[partition] for partition in sorted(held)]
         if partitions:
             yield _topic_line(image, partitions, broker_id)
-            yield from (_partition_line(image, partition) for partition in partitions)
+            yield from (_partition_line(image, partition, is_whole) for partition in partitions)
 
 
 def _buckets(count: int) -> int:
@@ -44,12 +46,10 @@ def _topic_line(image: Image, partitions: list[Partition], broker_id: int | None
     )
 
 
-def _partition_line(image: Image, partition: Partition) -> str:
-    leader: Broker | None = image.tables.get(BROKERS, (partition.leader,))
-    leads = leader is not None and not leader.fenced
+def _partition_line(image: Image, partition: Partition, is_whole: bool) -> str:
     line = (
         f"\tTopic: {partition.topic_name}\tPartition: {partition.partition_id}"
-        f"\tLeader: {partition.leader if leads else 'none'}"
+        f"\tLeader: {_leader(image, partition, is_whole)}"
         f"\tReplicas: {_ids(partition.replicas)}\tIsr: {_ids(partition.isr)}"
     )
     if partition.adding_replicas or partition.removing_replicas:
@@ -57,6 +57,14 @@ def _partition_line(image: Image, partition: Partition) -> str:
         line += f"\tRemoving Replicas: {_ids(partition.removing_replicas)}"
     elr, last_known = partition.eligible_leader_replicas, partition.last_known_elr
     return f"{line}\tElr: {_ids(elr)}\tLastKnownElr: {_ids(last_known)}"
+
+
+def _leader(image: Image, partition: Partition, is_whole: bool) -> str:
+    """The leader, if its broker is registered and not fenced (KRaftMetadataCache)."""
+    leader: Broker | None = image.tables.get(BROKERS, (partition.leader,))
+    if leader is not None:
+        return "none" if leader.fenced else str(partition.leader)
+    return "none" if is_whole or partition.leader < 0 else NOT_KNOWN
 
 
 def _ids(replicas: Iterable[int]) -> str:

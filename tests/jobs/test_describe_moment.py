@@ -15,6 +15,8 @@ GOLDEN = CHECKOUT / "tests/golden"
 NODE = "tests/golden/dynamic-membership/node-3"
 CHECKPOINT = f"{NODE}/__cluster_metadata-0/00000000000000003692-0000000009.checkpoint"
 DYNAMIC = "rPoTXydvQsK3Nv6AA77Cqg"
+STATIC = "5I9LNCnDRemmDYWZUB4JUw"
+STATIC_NODE = "tests/golden/static-upgrade/node-1"
 WHAT = ("topics", "cluster", "features", "quorum")
 KNOWN = ("ClusterId", "LeaderId", "LeaderEpoch", "CurrentVoters")
 
@@ -72,10 +74,17 @@ def test_features_are_of_the_node_that_is_named(capsys: pytest.CaptureFixture[st
     assert "the epoch that a controller prints is not known" in said
 
 
-def test_a_lake_shows_the_same(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    for what in ("topics", "cluster", "features", "quorum"):
-        of_node = asked(capsys, what, "--at", "2400", "--captures", NODE)
-        of_lake = asked(capsys, what, "--at", "2400", "--lake", lake.path, "--cluster", DYNAMIC)
+@pytest.mark.parametrize(
+    ("cluster", "node", "at"),
+    [(DYNAMIC, NODE, 2400), (STATIC, STATIC_NODE, 300), (STATIC, STATIC_NODE, 700)],
+)
+def test_a_lake_shows_the_same(
+    lake: Any, cluster: str, node: str, at: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also of a static quorum, before and after it became a dynamic one."""
+    for what in WHAT:
+        of_node = asked(capsys, what, "--at", at, "--captures", node)
+        of_lake = asked(capsys, what, "--at", at, "--lake", lake.path, "--cluster", cluster)
         assert of_lake == of_node
 
 
@@ -116,6 +125,39 @@ def test_evidence_is_taken_away_piece_by_piece(tmp_path: Path, capsys: pytest.Ca
             assert out == whole[what] if code == 0 else out == "" or "warning: " in said
     assert 0 in answered
     assert answered[-len(WHAT) :] == [3] * len(WHAT)
+
+
+def test_what_missing_records_may_have_changed_is_not_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Voter sets and levels of before a gap may have changed in it; a checkpoint above it shows them."""
+    log = tmp_path / "node" / "__cluster_metadata-0"
+    shutil.copytree(CHECKOUT / NODE, tmp_path / "node")
+    whole = asked(capsys, "quorum", "--captures", tmp_path / "node")[1]
+
+    def described(at: object) -> list[tuple[int, str, str]]:
+        words = ("--at", at, "--captures", tmp_path / "node")
+        return [asked(capsys, what, *words) for what in ("quorum", "features")]
+
+    before = described(1100)[0][1]
+    (log / f"{1748:020}.log").unlink()
+    assert described("end")[0][1] == whole
+    for checkpoint in log.glob("*-*[1-9].checkpoint"):
+        checkpoint.unlink()
+    for code, out, said in described("end"):
+        assert (code, out) == (1, "")
+        assert (
+            "records below offset 2589 are missing: capture a replica that has them, or a checkpoint" in said
+        )
+    assert described(1100)[0][1] == before
+    for base_offset in (0, 697):
+        (log / f"{base_offset:020}.log").unlink()
+    # The LEADER_CHANGEs that are left name voters, but no record shows that the quorum is static.
+    for code, out, said in described("end"):
+        assert (code, out) == (1, "")
+        assert "not known: " in said
+    _, out, _ = asked(capsys, "topics", "--captures", tmp_path / "node")
+    assert "Leader: none" not in out
 
 
 def test_a_log_without_its_beginning_is_no_answer(capsys: pytest.CaptureFixture[str]) -> None:

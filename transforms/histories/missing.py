@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from kraft_core.format.record import BATCH_REASONS
+from kraft_core.format.record import BATCH_REASONS, OF_NO_HISTORY
 from kraft_core.image.missing_records import MissingRecords, may_lack, missing_records
 from kraft_core.image.replay_path import PathCheckpoint, ReplayRange, Step
 from transforms.histories.clocks import Clock
@@ -18,8 +18,6 @@ from transforms.lake.delta_rs import rows_with
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS
 
-# Values of a newer Kafka whose kind is not known: no history is made of them.
-OF_NO_HISTORY = ("unknown_type", "unknown_frame", "unknown_control_type")
 IS_UNDECODED = ds.field("unread_reason").is_valid() & ~ds.field("unread_reason").isin(OF_NO_HISTORY)
 NOT_UNDERSTOOD = ds.field("unread_reason").is_valid() | (ds.field("unknown_tagged_fields") > 0)
 UNDECODED = ("cluster_id", "offset", "leader_epoch", "batch_base_offset", "batch_crc", "unread_reason")

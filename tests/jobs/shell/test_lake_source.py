@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
+from jobs.time_travel.lake_source import LakeSource
 from jobs.time_travel.open_source import open_captured, open_lake
-from jobs.time_travel.source import MetadataSource
+from jobs.time_travel.source import MetadataSource, voters_at
 from kraft_core.image.image import Image
 from kraft_core.image.kinds import BY_NAME
+from kraft_core.image.missing_records import MissingRecords
 from kraft_core.image.replica import OutOfReachError
 from kraft_core.image.tables import KINDS, PRODUCER_IDS
+from transforms.histories.missing import Lacking
 
 DYNAMIC = "rPoTXydvQsK3Nv6AA77Cqg"
 
@@ -73,6 +76,28 @@ def test_voters_and_epochs(sources: tuple[MetadataSource, MetadataSource]) -> No
     assert [(e.leader_epoch, e.leader_id, e.start_offset) for e in of_lake.epochs()] == [
         (e.leader_epoch, e.leader_id, e.start_offset) for e in of_replica.epochs()
     ]
+
+
+def test_voters_above_missing_records_are_not_known(
+    lake: Any, golden: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A set of before them may have been replaced; a checkpoint states who could vote."""
+    source = open_lake(lake.path, DYNAMIC)
+    assert isinstance(source, LakeSource)
+
+    def voters(at: int, *missing: MissingRecords) -> int | None:
+        monkeypatch.setattr(source, "_lacking", Lacking(list(missing), list(missing)))
+        found = voters_at(source, at)
+        return found and found.offset
+
+    of_replica = voters_at(open_captured(golden / "dynamic-membership/node-3"), 3000)
+    assert of_replica is not None
+    assert voters(3000) == of_replica.offset == 2022
+    assert voters(3000, MissingRecords(697, 2589, None)) is None
+    assert voters(600, MissingRecords(697, 2589, None)) == 72
+    assert voters(3000, MissingRecords(697, 2010, None)) == 2022
+    assert voters(2950, MissingRecords(697, 2589, 2938)) == 2022
+    assert voters(2900, MissingRecords(697, 2589, 2938)) is None
 
 
 def test_shell_and_diff_ask_it(lake: Any, golden: Path, capsys: pytest.CaptureFixture[str]) -> None:

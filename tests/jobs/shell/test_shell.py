@@ -157,14 +157,17 @@ def test_static_voters(say):
 
 
 def test_a_moment_before_the_proof_is_undecided(say):
-    """The log of node 4 begins with a checkpoint at 356; its first voter set is that of 659."""
+    """The log of node 4 begins with a checkpoint at 356; its first LEADER_CHANGE is that of 529."""
     node = GOLDEN / "static-upgrade/node-4"
     with pytest.raises(Failure, match=r"undecided: offset 100 is gone; the oldest known state .* offset 355"):
         run("--at-offset", "100", node, "ls")
-    out, _, _ = say("--at-offset", "600", node, "voters")
-    first, *others = out.splitlines()
-    assert first.startswith("undecided: the captures do not show who could vote at offset 600")
+    out, _, _ = say("--at-offset", "500", node, "voters")
+    first, static, *others = out.splitlines()
+    assert first.startswith("undecided: the captures do not show who could vote at offset 500")
+    assert static.startswith("  at or before offset 529, epoch 10, ")
     assert [line[:13] for line in others] == ["  offset 659,", "  offset 766,", "  offset 782,"]
+    out, _, _ = say("--at-offset", "600", node, "voters")
+    assert out.startswith("* at or before offset 529, ")
 
 
 def test_what_only_a_checkpoint_shows_happened_at_or_before(say):

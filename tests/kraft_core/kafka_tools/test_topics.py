@@ -44,6 +44,11 @@ def test_a_partition_that_is_moved_and_one_without_a_leader() -> None:
     assert "Leader: none" in list(describe_topics(image_of(leader=2)))[1]
 
 
+@pytest.mark.parametrize(("leader", "shown"), [(1, "1"), (2, "not known"), (-1, "none")])
+def test_a_leader_whose_registration_may_be_missing_is_not_known(leader: int, shown: str) -> None:
+    assert f"Leader: {shown}\t" in list(describe_topics(image_of(leader=leader), is_whole=False))[1]
+
+
 @pytest.mark.parametrize(
     ("name", "value", "shown"),
     [
