@@ -12,7 +12,7 @@ from jobs.runtime.progress import Progress
 from jobs.runtime.task_counts import task_count
 from kraft_core.evidence.facts import Capture, ClusterFacts, distinct
 from kraft_core.evidence.lineage import lineage_of
-from kraft_core.findings.facts import Holder
+from kraft_core.findings.facts import Holder, LogOrderFault
 from kraft_core.findings.snapshot_replays import (
     CheckpointKey,
     Comparison,
@@ -52,6 +52,7 @@ HELD = (
     "epoch_ranges",
     "snapshots",
     "damage",
+    "order_faults",
 )
 
 
@@ -141,6 +142,7 @@ def cluster_comparisons(
     """The comparisons of one cluster. contested: epochs in which no log is known."""
     held: defaultdict[Holder, set[CheckpointKey]] = defaultdict(set)
     logs: list[Capture] = []
+    held_twice: set[tuple[int, int]] = set()
     for row in captures:
         # Where a log goes on without a gap epochs begin: their LEADER_CHANGEs are not read for that.
         following = pairwise(row["epoch_ranges"])
@@ -150,11 +152,13 @@ def cluster_comparisons(
             if before["end_offset"] == after["first_offset"]
         }
         logs.append(capture(row, elections))
+        faults = [LogOrderFault(row["capture_id"], **fault) for fault in row["order_faults"] or ()]
+        held_twice.update(fault.held_twice for fault in faults if fault.held_twice)
         keys = map(key_of, row["snapshots"])
         held[row["node_id"], row["directory_id"]].update(key for key in keys if key in whole)
     facts = ClusterFacts(cluster, tuple(logs), contested_epochs=tuple(sorted(contested)))
     lineage = lineage_of(distinct(facts))
-    return comparisons(lineage, held)
+    return comparisons(lineage, held, held_twice)
 
 
 def compare(

@@ -61,6 +61,11 @@ class ClusterView:
         return dict(found)
 
     @cached_property
+    def held_twice(self) -> list[tuple[int, int]]:
+        """The offsets that two batches of one captured log hold (LogOrderFault.held_twice)."""
+        return sorted({fault.held_twice for fault in self.facts.order_faults if fault.held_twice})
+
+    @cached_property
     def unread_elections(self) -> set[tuple[int, int]]:
         """Epoch and offset of each LEADER_CHANGE that cannot be read."""
         return {

@@ -53,6 +53,14 @@ class LogOrderFault:
     kind: OrderFaultKind
     expected: int
 
+    @property
+    def held_twice(self) -> tuple[int, int] | None:
+        """The offsets that two batches of the log hold, end exclusive, of an overlap.
+
+        One of them is at wrong offsets: no CRC covers where a batch begins.
+        """
+        return (self.offset, self.expected) if self.kind == "overlap" else None
+
 
 @dataclass(frozen=True, slots=True)
 class UnreadableBytes:

@@ -66,10 +66,15 @@ def records_can_be_replayed(view: ClusterView) -> Iterator[Breach]:
 
 
 def _is_of_one_log(view: ClusterView, logs: LogsBelow, refusal: ReplayRefusal) -> bool:
-    """Whether what was replayed up to the record is the log that ends with it, and of its checkpoint."""
+    """Whether what was replayed up to the record is the log that ends with it, and of its checkpoint.
+
+    Not where a batch may have been replayed at wrong offsets.
+    """
     below = logs.log(refusal.leader_epoch, refusal.offset + 1)
     base = refusal.base_end_offset
     if not below or below[0].first_offset > base:
+        return False
+    if any(first <= refusal.offset and base < end for first, end in view.held_twice):
         return False
     if digest_of(log_from(below, base)) != refusal.log_digest:
         return False

@@ -72,14 +72,22 @@ class SnapshotReplay:
     comparisons: tuple[Comparison, ...]
 
 
-def comparisons(lineage: Lineage, held: Mapping[Holder, Collection[CheckpointKey]]) -> list[Comparison]:
+def comparisons(
+    lineage: Lineage,
+    held: Mapping[Holder, Collection[CheckpointKey]],
+    held_twice: Collection[tuple[int, int]] = (),
+) -> list[Comparison]:
     """The comparisons of the complete checkpoints that each replica held, in any of its captures.
 
-    There is none for a checkpoint whose last record no capture shows, and for a trusted one.
+    There is none for a checkpoint whose last record no capture shows, and for a trusted one. held_twice:
+    offsets (LogOrderFault.held_twice) at which the log is not known, as in a gap.
     """
     below = LogsBelow(lineage)
     every = sorted({checkpoint for some in held.values() for checkpoint in some})
-    logs = {checkpoint: below.log(checkpoint.leader_epoch, checkpoint.end_offset) for checkpoint in every}
+    logs: dict[CheckpointKey, Log] = {}
+    for key in every:
+        known_from = max((end for first, end in held_twice if first < key.end_offset), default=0)
+        logs[key] = log_from(below.log(key.leader_epoch, key.end_offset), known_from)
     found: dict[Comparison, None] = {}
     for holder in sorted(held):
         own = sorted(held[holder])

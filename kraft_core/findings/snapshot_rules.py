@@ -90,7 +90,8 @@ def snapshots_are_aligned(view: ClusterView) -> Iterator[Breach]:
         bound = (
             None if _is_believed(view, snapshot) else view.upper_bound_at(taken_by(_captures(view, snapshot)))
         )
-        for found in invariants.snapshots_are_aligned(_log_around(snapshot, bound)):
+        end = None if _is_held_twice(view, snapshot.batch_end) else snapshot.batch_end
+        for found in invariants.snapshots_are_aligned(_log_around(snapshot, end, bound)):
             evidence = (
                 f"the batch of its last record ends at {snapshot.batch_end}; log ends bound it by {bound}"
             )
@@ -102,9 +103,17 @@ def _is_believed(view: ClusterView, snapshot: SnapshotFacts) -> bool:
     return view.known.in_force.is_unlawful(snapshot.leader_epoch)
 
 
-def _log_around(snapshot: SnapshotFacts, bound: int | None) -> ReplicaLog:
-    """A log with the batch that holds a snapshot's last record, and the highest possible high watermark."""
-    last, end = snapshot.end_offset - 1, snapshot.batch_end or snapshot.end_offset
+def _is_held_twice(view: ClusterView, batch_end: int | None) -> bool:
+    """Whether a batch's end lies in another one of its log: either may be at wrong offsets."""
+    return batch_end is not None and any(first < batch_end <= end for first, end in view.held_twice)
+
+
+def _log_around(snapshot: SnapshotFacts, batch_end: int | None, bound: int | None) -> ReplicaLog:
+    """A log with the batch that holds a snapshot's last record, and the highest possible high watermark.
+
+    batch_end: of that batch, None if not known.
+    """
+    last, end = snapshot.end_offset - 1, batch_end or snapshot.end_offset
     return ReplicaLog(
         high_watermark=0 if bound is None else bound,
         known_high_watermark=bound,

@@ -140,6 +140,20 @@ def test_above_a_record_that_cannot_be_read_nothing_is_judged(
     assert blocked == {c.checkpoint.end_offset for c in wanted if c.checkpoint.end_offset > torn}
 
 
+def test_offsets_that_a_captured_log_holds_twice_are_not_compared(
+    lake: Any, wanted: list[Comparison]
+) -> None:
+    captures = rows_with(lake.path, CAPTURES, cluster_id=[CLUSTER])
+    whole = {c.checkpoint for c in wanted}
+    fault = {"offset": 2000, "leader_epoch": 4, "kind": "overlap", "expected": 2100}
+    captures[0] = captures[0] | {"order_faults": [fault]}
+    found = cluster_comparisons(CLUSTER, captures, whole, ())
+    assert {c for c in found if c.checkpoint.end_offset <= 2000} < set(wanted)
+    above = [c for c in found if c.checkpoint.end_offset > 2000]
+    assert above
+    assert all(c.base and c.base.end_offset == c.log[0].first_offset >= 2100 for c in above)
+
+
 def test_nothing_is_compared_with_a_log_of_which_captures_hold_different_batches(
     lake: Any, wanted: list[Comparison], tmp_path: Path
 ) -> None:

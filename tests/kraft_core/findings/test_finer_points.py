@@ -269,6 +269,19 @@ def test_a_replica_that_follows_an_overruled_leader_may_lose_what_is_committed_b
     assert [f for f in found(story) if f.severity == "error"] == []
 
 
+@pytest.mark.parametrize(
+    ("first", "expected", "found"), [(23, 24, [(18, "error", 19)]), (22, 23, []), (15, 30, [])]
+)
+def test_a_batch_at_wrong_offsets_does_not_show_where_a_snapshot_may_end(
+    first: int, expected: int, found: list[tuple[int, str, int]]
+) -> None:
+    """Its last record is in a batch that ends at 23; from `first` to `expected` two batches lie."""
+    story = three().capture("1", 1000, "1:0-50", 1).snapshot(20, 1, "1", sets="1 2 3", batch_end=23)
+    fault = LogOrderFault(story.captures[0].capture_id, first, 1, "overlap", expected)
+    facts = RuleFacts(order_faults=(fault,))
+    assert [each for each in broken(story, facts) if each[0] == 18] == found
+
+
 def test_a_snapshot_does_not_tell_the_epoch_in_which_its_last_record_was_committed() -> None:
     """Leader 3 of epoch 3 lawfully lacked what bears epoch 2: a later leader brought it back."""
     story = brought_back().snapshot(50, 2, "1", at=505, sets="1 2 3 4 5")

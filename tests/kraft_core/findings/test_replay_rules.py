@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from kraft_core.evidence.conclusions import Conclusions, conclude
-from kraft_core.findings.facts import ReplayRefusal, RuleFacts
+from kraft_core.findings.facts import LogOrderFault, ReplayRefusal, RuleFacts
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
 from kraft_core.findings.snapshot_replays import LogsBelow, digest_of, log_from
+from kraft_core.format.segment import OrderFaultKind
 from kraft_core.image import refusals
 from tests.kraft_core.findings.broken import golden_facts
 
@@ -39,8 +40,10 @@ def refusal(epoch: int, offset: int, base: int = 0, digest: str = "", partition:
     )
 
 
-def found(*refused: ReplayRefusal, of: Conclusions | None = None) -> list[Finding]:
-    facts = RuleFacts(replay_refusals=refused)
+def found(
+    *refused: ReplayRefusal, of: Conclusions | None = None, faults: tuple[LogOrderFault, ...] = ()
+) -> list[Finding]:
+    facts = RuleFacts(replay_refusals=refused, order_faults=faults)
     return [f for f in judge(of or known(), facts) if f.rule == 49]
 
 
@@ -107,6 +110,21 @@ def test_a_log_that_lacks_what_lies_below_proves_nothing() -> None:
     ]
     of = conclude(replace(facts, captures=tuple(later)))
     assert not found(refusal(3, 1100), refusal(4, 1900), of=of)
+
+
+def test_a_batch_at_wrong_offsets_proves_nothing() -> None:
+    """No CRC covers a base offset: if two batches of any captured log hold an offset, one was misplaced."""
+    end, digest = checkpoint()
+    from_zero, from_checkpoint = refusal(4, 1900), refusal(4, 1900, end, digest)
+    capture = known().facts.captures[0].capture_id
+
+    def judged(kind: OrderFaultKind, first: int, expected: int) -> list[int]:
+        fault = LogOrderFault(capture, first, 3, kind, expected)
+        return [len(found(each, faults=(fault,))) for each in (from_zero, from_checkpoint)]
+
+    assert judged("overlap", 1000, 1010) == [0, 1]
+    assert judged("overlap", 1000, end + 1) == judged("overlap", 1890, 1950) == [0, 0]
+    assert judged("overlap", 1901, 1950) == judged("gap", 1000, 990) == [1, 1]
 
 
 def checkpoint() -> tuple[int, str]:

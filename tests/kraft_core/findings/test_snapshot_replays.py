@@ -76,6 +76,20 @@ def test_below_a_gap_nothing_is_known() -> None:
     assert LogsBelow(lineage("1:0-100 3:110-200")).log(3, 150) == (Part(3, 110, 150),)
 
 
+def test_offsets_that_a_log_holds_twice_are_as_a_gap() -> None:
+    """A damaged base offset puts a batch onto others; nothing is compared within them, or across them."""
+    tree, checkpoints = lineage("1:0-300"), held(node1="50/1 100/1 150/1 200/1 300/1")
+    whole = comparisons(tree, checkpoints)
+    assert [c.base for c in whole] == [None] * 5
+    assert shown(comparisons(tree, checkpoints, {(110, 160)})) == [
+        "100/1 from 0: 1:0-100",
+        "300/1 from 200: 1:200-300",
+        "50/1 from 0: 1:0-50",
+    ]
+    assert shown(comparisons(tree, checkpoints, {(10, 20), (110, 300)})) == ["100/1 from 50: 1:50-100"]
+    assert comparisons(tree, checkpoints, {(300, 400)}) == whole
+
+
 def test_a_contested_epoch_has_no_log() -> None:
     story = Story().capture("1", 5000, "1:0-100", digests="a").capture("2", 5000, "1:0-100", digests="b")
     assert LogsBelow(lineage_of(distinct(story.facts()))).log(1, 50) == ()
