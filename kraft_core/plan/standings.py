@@ -239,6 +239,9 @@ def _epoch_gap(log: LeaderLog, capture: Capture) -> str | None:
         return f"was still in epoch {capture.in_epoch}"
     if capture.leader_epoch_checkpoint is None:
         return "its leader-epoch-checkpoint was not captured, or cannot be read"
+    last_epoch = capture.epoch_ranges[-1].leader_epoch if capture.epoch_ranges else None
+    if last_epoch is not None and last_epoch not in dict(capture.leader_epoch_checkpoint):
+        return f"its leader-epoch-checkpoint lacks epoch {last_epoch} of its log"
     if capture.replica == log.leader:
         return _silence(capture, "it may have been down")
     # Where it was copied after the leader, that log does not show what it lacked.

@@ -121,7 +121,8 @@ def _ruling(metadata: CapturedMetadata, state: FeatureState, upgrade: FeatureUpg
     """Kafka's answer, and what the price of the change depends on: levels, and who has registered."""
     text = refusal(state, upgrade.updates, downgrade=_is_downgrade(state, upgrade))
     levels = tuple(map(state.level, upgrade.updates))
-    return text, state.metadata_version, levels, _unregistered(metadata, state)
+    unregistered = (_unregistered(metadata, state), _other_controllers(metadata, state))
+    return text, state.metadata_version, levels, unregistered
 
 
 def _answer(metadata: CapturedMetadata, upgrade: FeatureUpgrade, state: FeatureState) -> Answer:
@@ -305,6 +306,13 @@ def _risks(metadata: CapturedMetadata, state: FeatureState, upgrade: FeatureUpgr
             "leader refuses if its controller.quorum.voters names them"
         )
         yield Risk("voter_not_registered", words)
+    others = _other_controllers(metadata, state)
+    if others:
+        words = (
+            f"nodes {', '.join(others)} were captured, and are neither voters nor registered: what they "
+            "support is not known, and a controller that does not support a level terminates"
+        )
+        yield Risk("controller_not_registered", words)
 
 
 def _unregistered(metadata: CapturedMetadata, state: FeatureState) -> list[str]:
@@ -312,6 +320,17 @@ def _unregistered(metadata: CapturedMetadata, state: FeatureState) -> list[str]:
     voters = metadata.quorum.voters
     ids = [voter.key.id for voter in voters.voters] if voters is not None else []
     return [str(node_id) for node_id in ids if node_id not in state.controllers]
+
+
+def _other_controllers(metadata: CapturedMetadata, state: FeatureState) -> list[str]:
+    """Captured nodes that are neither voters nor registered, as a controller that has not reached the leader.
+
+    Kafka's leader does not know of them, and refuses nothing.
+    """
+    ids = {member.key.id for member in metadata.quorum.members if not member.is_voter}
+    voters = metadata.quorum.voters
+    known = {*state.controllers, *state.brokers, *(voters.voters.ids if voters is not None else ())}
+    return [str(node_id) for node_id in sorted(ids - known)]
 
 
 def _elr_risk(metadata: CapturedMetadata, state: FeatureState, upgrade: FeatureUpgrade) -> Iterator[Risk]:

@@ -374,6 +374,7 @@ def test_what_is_missing_names_no_node_that_is_gone(action: Action) -> None:
             "no segment of it was captured, and a checkpoint ends at 0",
         ),
         ({"leader_epoch_checkpoint": ((2, 200),)}, "leader-epoch-checkpoint has epoch 2 from 200"),
+        ({"leader_epoch_checkpoint": ()}, "its leader-epoch-checkpoint lacks epoch 1 of its log"),
     ],
     ids=str,
 )

@@ -22,6 +22,7 @@ from kraft_core.plan.feature_control import FeatureState, refusal
 from kraft_core.plan.standings import Standing
 from kraft_core.plan.upgrade import FeatureUpgrade, plan_upgrade, release_upgrade
 from kraft_core.protocol.errors import ErrorCode
+from kraft_core.raft.voters import ReplicaKey
 from tests.kraft_core.plan.captured import metadata
 
 PREFIX = "The update failed for all features since the following feature had an error: "
@@ -267,6 +268,28 @@ def test_a_voter_whose_registration_is_not_proven_committed_may_be_unregistered(
     assert "not proven committed" in made.reason
     risky = plan_upgrade(replace(found, image=found.committed), upgrade)
     assert [risk.name for risk in risky.risks] == ["voter_not_registered"]
+
+
+def with_observer(found: CapturedMetadata, node_id: int) -> CapturedMetadata:
+    """As if the directory of another node had been captured, too."""
+    members = found.quorum.members
+    observer = replace(members[0], key=ReplicaKey(node_id, "o" * 21 + "A"), is_voter=False)
+    return replace(found, quorum=replace(found.quorum, members=(*members, observer)))
+
+
+def test_a_captured_controller_that_nobody_knows_of_is_a_risk() -> None:
+    """It was SAFE: only voters and registrations counted."""
+    upgrade = FeatureUpgrade({METADATA_VERSION: 31})
+    assert plan_upgrade(cluster(), upgrade).verdict == "safe"
+    made = plan_upgrade(with_observer(cluster(), 9), upgrade)
+    assert (made.verdict, [risk.name for risk in made.risks]) == ("risky", ["controller_not_registered"])
+    assert "nodes 9 were captured, and are neither voters nor registered" in made.reason
+    for registered in (controller(9, "4.4"), broker(9, "4.4", fenced=False)):
+        seen = with_observer(cluster(registered), 9)
+        assert plan_upgrade(seen, upgrade).verdict == "safe"
+        assert seen.committed is not None
+        seen.committed.tables.put(Change(registered.kind, registered.key, None))
+        assert plan_upgrade(seen, upgrade).verdict == "not_known"
 
 
 def test_an_upgrade_that_nobody_commits_is_risky() -> None:
