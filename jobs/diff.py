@@ -16,6 +16,7 @@ from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines
 from jobs.time_travel.moment import FORMS, InvalidMomentError, image_at, iso, parse_moment
 from jobs.time_travel.open_source import add_lake_arguments, open_captured, open_lake, warn
+from jobs.time_travel.opened_moment import doubts_of
 from jobs.time_travel.source import MetadataSource
 from kraft_core.image import change_text, tables
 from kraft_core.image.differences import Difference, differences
@@ -68,11 +69,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """One of the two states: the path it was read from, and the metadata. is_whole: all could be read."""
+    """One of the two states: the path it was read from, and the metadata.
+
+    doubts: why it may not be whole, in words (opened_moment.doubts_of).
+    """
 
     path: Path
     image: Image
-    is_whole: bool
+    doubts: list[str]
 
 
 def run(args: argparse.Namespace) -> int:
@@ -142,7 +146,7 @@ def _end(text: str, args: argparse.Namespace, opened: dict[Path, MetadataSource]
         raise Failure(str(error)) from None
     warn([note for note in notes if note not in warned], image)
     warned += notes
-    return _End(path, image, not notes and not image.refusals)
+    return _End(path, image, doubts_of(notes, image))
 
 
 def _split(text: str, source: Path | None) -> tuple[Path | None, str | None]:
@@ -170,7 +174,7 @@ def _lines(before: _End, after: _End, found: list[Difference], most: int) -> Ite
     yield f"from {_where(before)}"
     yield f"to   {_where(after)}"
     if not found:
-        yield "no difference" + ("" if before.is_whole and after.is_whole else " in what is known")
+        yield "no difference" + (" in what is known" if before.doubts or after.doubts else "")
     in_topics = _partitions_of_whole_topics(found)
     listed = 0
     for kind in tables.KINDS:
@@ -230,6 +234,7 @@ def _position(end: _End) -> dict[str, Any]:
         "offset": image.offset,
         "leader_epoch": image.leader_epoch,
         "timestamp": image.timestamp,
+        "not_known": end.doubts,
     }
 
 

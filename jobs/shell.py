@@ -27,6 +27,7 @@ EXAMPLES = """examples:
   kraftlake shell --lake /data/lake --cluster prod-1 --at-offset 1894 ls /image/topics/byName
 
 SCRAM credentials, token ids and the values of secret configs are never shown.
+Of commands on standard input all are run, and the exit code tells if one failed.
 exit codes: 0 success, 2 wrong path or command, 3 nothing readable"""
 
 _PROMPT = ">> "
@@ -78,12 +79,13 @@ def run(args: argparse.Namespace) -> int:
     if typed:
         return _run_one(session, typed, args.format)
     session.interactive = True
+    failed = False
     for line in _typed_lines(session):
         session.lines.append(line)
         if line.split() == ["exit"]:
             break
-        _run_line(session, line, args.format)
-    return ExitCode.FINE
+        failed |= not _run_line(session, line, args.format)
+    return ExitCode.USAGE if failed and not sys.stdin.isatty() else ExitCode.FINE
 
 
 def _take_options(args: argparse.Namespace) -> Sequence[str]:
@@ -109,16 +111,21 @@ def _run_one(session: Session, typed: Sequence[str], form: str) -> int:
     return ExitCode.USAGE if output.errors else ExitCode.FINE
 
 
-def _run_line(session: Session, line: str, form: str) -> None:
+def _run_line(session: Session, line: str, form: str) -> bool:
+    """Run one line of an interactive or piped session. Returns whether it succeeded."""
     try:
         typed = shlex.split(line)
         if typed:
             session.width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-            _print(execute(session, typed), form)
+            output = execute(session, typed)
+            _print(output, form)
+            return not output.errors
     except (CommandError, ValueError) as error:
         warn_line(error)
+        return False
     except KeyboardInterrupt:
         warn_line("^C")
+    return True
 
 
 def _print(output: CommandOutput, form: str) -> None:

@@ -70,7 +70,8 @@ def _run_samples(lake: Location, now: datetime) -> Iterator[Sample]:
     good = max((row["finished_at"] for row in ended if row["exit_code"] in GOOD), default=None)
     if good is not None:
         yield Sample("kraftlake_last_good_run_timestamp_seconds", good.timestamp())
-        yield Sample("kraftlake_last_good_run_age_seconds", (now - good).total_seconds())
+        # The clock of the run's machine may be ahead.
+        yield Sample("kraftlake_last_good_run_age_seconds", max(0.0, (now - good).total_seconds()))
 
 
 def failure_samples(lake: Location) -> Iterator[Sample]:

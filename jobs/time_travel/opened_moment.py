@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,8 @@ class OpenedMoment:
 
     @property
     def doubts(self) -> list[str]:
-        """Why the metadata may not be whole: what could not be read or replayed, in words."""
-        refused = [f"offset {r.offset}, {r.type}: {r.reason}" for r in self.image.refusals]
-        return [*self.source.notes, *refused]
+        """Why the metadata may not be whole, in words."""
+        return doubts_of(self.source.notes, self.image)
 
     @property
     def words(self) -> str:
@@ -45,6 +45,11 @@ class OpenedMoment:
             "leader_epoch": self.image.leader_epoch,
             "timestamp": self.image.timestamp,
         }
+
+
+def doubts_of(notes: Sequence[str], image: Image) -> list[str]:
+    """Why an image may not be whole, in words. notes: of its source; then what could not be replayed."""
+    return [*notes, *(f"offset {each.offset}, {each.type}: {each.reason}" for each in image.refusals)]
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:

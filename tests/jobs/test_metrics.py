@@ -115,6 +115,12 @@ def test_every_cluster_and_the_last_run_are_there(written: Found, lake: Any) -> 
     assert value(written, "last_run_exit_code") == 0
 
 
+def test_an_age_is_never_negative(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """The clock of the machine that ran may be ahead."""
+    assert main(["metrics", "--lake", str(lake.path), "--now", "2020-01-01T00:00:00Z"]) == 0
+    assert value(parsed(capsys.readouterr().out), "last_good_run_age_seconds") == 0
+
+
 def test_what_is_counted_and_not_found_is_zero(written: Found, lake: Any) -> None:
     """An alert on it ends, and a graph of it has no gap."""
     for cluster in {row["cluster_id"] for row in rows_with(lake.path, CAPTURES, ["cluster_id"])}:

@@ -70,6 +70,14 @@ def test_json_has_both_values_and_the_changed_columns(say):
     ]
     assert (difference["before"]["isr"], difference["after"]["isr"]) == ([12], [])
     assert (printed["from"]["offset"], printed["to"]["offset"]) == (2084, 2085)
+    assert printed["from"]["not_known"] == printed["to"]["not_known"] == []
+
+
+def test_json_says_what_is_not_known(say):
+    log = GOLDEN / "corrupt/good/00000000000000000408.log"
+    printed = json.loads(say("end", "end", log, "--format", "json"))
+    for end in (printed["from"], printed["to"]):
+        assert end["not_known"][0] == "no checkpoint covers the log before offset 408"
 
 
 def test_two_times(say):

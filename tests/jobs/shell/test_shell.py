@@ -6,6 +6,7 @@ import argparse
 import io
 import json
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,10 +48,15 @@ def say(capsys):
 def talk(capsys, monkeypatch):
     """An interactive shell that is typed lines."""
 
-    def run_shell(*lines: str, node: Path = NODE) -> tuple[str, str]:
-        monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+    def run_shell(
+        *lines: str,
+        node: Path = NODE,
+        code: int = ExitCode.FINE,
+        stdin: Callable[[str], io.StringIO] = io.StringIO,
+    ) -> tuple[str, str]:
+        monkeypatch.setattr("sys.stdin", stdin("".join(f"{line}\n" for line in lines)))
         capsys.readouterr()
-        assert run(node) == ExitCode.FINE
+        assert run(node) == code
         captured = capsys.readouterr()
         return captured.out, captured.err
 
@@ -196,6 +202,7 @@ def test_a_conversation(talk):
         "history 2",
         "exit",
         "pwd",
+        code=ExitCode.USAGE,
     )
     lines = out.splitlines()
     assert lines[:4] == ["/", "/image/topics/byName", "1J03I7EuTeK8TGzu_22NnQ", "t-x"]
@@ -211,9 +218,8 @@ def test_a_conversation(talk):
 
 
 def test_mistakes_do_not_end_a_conversation(talk):
-    out, err = talk(
-        "frobnicate", "cat", "ls 'open", "at noon", "at 99999", "man nope", "history x", "", "pwd"
-    )
+    mistakes = ("frobnicate", "cat", "ls 'open", "at noon", "at 99999", "man nope", "history x", "")
+    out, err = talk(*mistakes, "pwd", code=ExitCode.USAGE)
     assert out == "/\n"
     assert err.splitlines() == [
         "Unknown command specified: frobnicate. Type help to get a list of commands.",
@@ -225,6 +231,19 @@ def test_mistakes_do_not_end_a_conversation(talk):
         "man: unknown command nope. Type help to get a list of commands.",
         "history: 'x' is not a number of entries",
     ]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_has_shown_what_failed(talk):
+    """A script learns it from the exit code alone: there, one of several commands that fails is an error."""
+    out, _ = talk("cat /nowhere", "pwd", code=ExitCode.USAGE)
+    assert out == "/\n"
+    talk("pwd", code=ExitCode.FINE)
+    talk("cat /nowhere", "pwd", code=ExitCode.FINE, stdin=Terminal)
 
 
 def test_help_and_man_know_every_command(talk):
