@@ -29,6 +29,7 @@ from transforms.lake.delta_rs import arrow_with, exists, rows_with
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
     EPOCHS,
+    FINDINGS,
     HISTORIES,
     METADATA_TRANSACTIONS,
     RECORDS,
@@ -42,6 +43,8 @@ from transforms.lake.tables import (
 Row = dict[str, Any]
 OF_VERSIONS = {"cluster_id", *(column.name for column in VERSION)}
 _ALL = ds.scalar(True)
+# Rule 3.
+LOGS_MATCH = 3
 KINDS = {ZK_MIGRATION_STATES.name: "zk_migration"}
 # The histories behind each directory of the tree.
 HISTORIES_BY_DIRECTORY: Mapping[str, tuple[str, ...]] = {
@@ -101,7 +104,7 @@ class LakeSource:
         for each in self._lacking.unsure:
             if each.concerns(wanted):
                 self._note(self._sentence(each))
-        for words in self._refused_before(wanted + 1):
+        for words in (*self._contested_before(wanted + 1), *self._refused_before(wanted + 1)):
             self._note(words)
         for transaction in rows_with(self._lake, METADATA_TRANSACTIONS, cluster_id=[self._id]):
             if transaction["begun_offset"] <= wanted < (transaction["ended_offset"] or wanted + 1):
@@ -111,8 +114,19 @@ class LakeSource:
     @property
     def gaps(self) -> list[str]:
         """What the whole history lacks, in words."""
-        lacking = [self._sentence(each) for each in self._lacking.unsure]
-        return lacking + self._refused_before(self.last_offset + 1)
+        lacking, end = [self._sentence(each) for each in self._lacking.unsure], self.last_offset + 1
+        return lacking + self._contested_before(end) + self._refused_before(end)
+
+    def _contested_before(self, end_offset: int) -> list[str]:
+        """Epochs with different batches at an offset below this one, of which all are replayed, in words."""
+        columns = ["first_offset", "leader_epochs"]
+        rows = rows_with(self._lake, FINDINGS, columns, cluster_id=[self._id], rule=[LOGS_MATCH])
+        found = sorted((row["first_offset"] or 0, *row["leader_epochs"]) for row in rows)
+        return [
+            f"captures contradict each other about epoch {epoch}, from offset {first} on"
+            for first, epoch in found
+            if first < end_offset
+        ]
 
     def _refused_before(self, end_offset: int) -> list[str]:
         """The first record below an offset that Kafka refuses to replay, in words, if there is one."""

@@ -17,7 +17,7 @@ Holder = tuple[int, str]
 
 @dataclass(frozen=True, slots=True, order=True)
 class BatchCopy:
-    """One of several different batches with one base offset and one epoch, and which replicas held it."""
+    """One of several different batches of one epoch that hold an offset, and which replicas held it."""
 
     end_offset: int
     crc: int
@@ -31,7 +31,10 @@ MAX_CONFLICTS = 16
 
 @dataclass(frozen=True, slots=True, order=True)
 class BatchConflict:
-    """Captured batches that share base offset and leader epoch and yet differ (by end, crc or size)."""
+    """Captured batches of one epoch that hold base_offset and differ (by end, crc or size).
+
+    They begin there, or one of them below.
+    """
 
     leader_epoch: int
     base_offset: int

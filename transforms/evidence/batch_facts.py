@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from operator import and_, or_
+from operator import and_, itemgetter, or_
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,17 @@ _BATCH_ENDS = pa.schema(
         ("batch_end", pa.int64()),
     ]
 )
+# Of each place the highest last offset of its batches.
+_ENDS = pa.schema(
+    [
+        ("cluster_id", pa.string()),
+        ("leader_epoch", pa.int32()),
+        ("base_offset", pa.int64()),
+        ("last_offset_max", pa.int64()),
+    ]
+)
+# By the base offset of a conflict the base offsets of the batches that differ there.
+_Conflicts = dict[int, set[int]]
 _CONFLICTS = pa.schema(
     [
         ("cluster_id", pa.string()),
@@ -93,21 +104,27 @@ def _holding(batches: ds.Dataset, clusters: Iterable[str], ends: Iterable[int]) 
 def batch_conflicts(
     batches: ds.Dataset, clusters: Sequence[str], compared_batches: int = COMPARED_BATCHES
 ) -> pa.Table:
-    """Batches of one base offset and epoch that differ: a row a distinct one, with the replicas that held it.
+    """Batches of one offset and epoch that differ: a row a distinct one, with the replicas that held it.
 
-    Log matching (KIP-595) has none, so ranges of offsets are compared by their extremes, one at a time; the
-    replicas are read of those alone that differ. Of each epoch those of the lowest MAX_CONFLICTS
-    base offsets.
+    base_offset: the higher one of two that overlap. Log matching (KIP-595) has none, so ranges of offsets are
+    compared by their extremes, one at a time; the replicas are read of those alone that differ. Of each epoch
+    those of the lowest MAX_CONFLICTS base offsets.
     """
-    places: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+    found: defaultdict[tuple[str, int], _Conflicts] = defaultdict(dict)
+    before = _ENDS.empty_table()
     for condition in _offset_ranges(batches, _of(clusters), compared_batches):
-        for row in _conflicting_places(batches, condition):
-            of_epoch = places[row["cluster_id"], row["leader_epoch"]]
-            if len(of_epoch) < MAX_CONFLICTS:
-                of_epoch.append(row["base_offset"])
-    if not places:
+        ends = _ends(batches, condition)
+        ordered = pa.concat_tables([before, ends.select(_ENDS.names).cast(_ENDS)]).sort_by(
+            [(n, "ascending") for n in PLACE]
+        )
+        for row in sorted((*_differing(ends), *_overlapping(ordered)), key=itemgetter("base_offset")):
+            of_epoch, base_offset = found[row["cluster_id"], row["leader_epoch"]], row["base_offset"]
+            if base_offset in of_epoch or len(of_epoch) < MAX_CONFLICTS:
+                of_epoch.setdefault(base_offset, {base_offset}).add(row.get("before", base_offset))
+        before = ordered.filter(pa.array(~_goes_on(ordered)))
+    if not found:
         return _CONFLICTS.empty_table()
-    return pa.Table.from_pylist(_distinct_batches(batches, places), schema=_CONFLICTS)
+    return pa.Table.from_pylist(_distinct_batches(batches, found), schema=_CONFLICTS)
 
 
 def _offset_ranges(batches: ds.Dataset, condition: ds.Expression, size: int) -> Iterator[ds.Expression]:
@@ -129,29 +146,62 @@ def _offset_ranges(batches: ds.Dataset, condition: ds.Expression, size: int) -> 
         yield reduce(and_, parts)
 
 
-def _conflicting_places(batches: ds.Dataset, condition: ds.Expression) -> Iterator[Row]:
-    """Where the batches of a condition differ, by rising base offset."""
+def _ends(batches: ds.Dataset, condition: ds.Expression) -> pa.Table:
+    """The extremes of the batches of a condition, by place."""
     rows = batches.to_table([*PLACE, *CONTENT], filter=condition)
     extremes = [(name, extreme) for name in CONTENT for extreme in ("min", "max")]
-    places = rows.group_by([*PLACE]).aggregate(extremes)
+    return rows.group_by([*PLACE]).aggregate(extremes)
+
+
+def _differing(ends: pa.Table) -> Iterator[Row]:
+    """Where batches of one base offset differ."""
     differ = reduce(or_, (pc.field(f"{name}_min") != pc.field(f"{name}_max") for name in CONTENT))
-    found = places.filter(differ).select(PLACE).sort_by("base_offset")
-    for chunk in found.to_batches(max_chunksize=CHUNK_ROWS):
+    for chunk in ends.filter(differ).select(PLACE).to_batches(max_chunksize=CHUNK_ROWS):
         yield from chunk.to_pylist()
 
 
-def _distinct_batches(batches: ds.Dataset, places: defaultdict[tuple[str, int], list[int]]) -> list[Row]:
-    """The distinct batches of these base offsets of epochs, each with the replicas that held it."""
-    offsets = sorted({offset for of_epoch in places.values() for offset in of_epoch})
-    condition = _of({cluster for cluster, _ in places}) & ds.field("base_offset").isin(offsets)
+def _overlapping(ends: pa.Table) -> Iterator[Row]:
+    """Where a batch begins within the one before it. ends: in the order of PLACE."""
+    overlaps = _goes_on(ends)[:-1]
+    bases, lasts = (ends[name].to_numpy() for name in ("base_offset", "last_offset_max"))
+    (nth,) = np.nonzero(overlaps & (lasts[:-1] >= bases[1:]))
+    rows = (
+        ends.select(PLACE).take(pa.array(nth + 1)).append_column("before", pa.array(bases[nth], pa.int64()))
+    )
+    for chunk in rows.to_batches(max_chunksize=CHUNK_ROWS):
+        yield from chunk.to_pylist()
+
+
+def _goes_on(ends: pa.Table) -> Any:
+    """Whether each row is followed by one of the same cluster and epoch."""
+    if not len(ends):
+        return np.zeros(0, bool)
+    ids = ends["cluster_id"].combine_chunks().dictionary_encode().indices.to_numpy()
+    epochs = ends["leader_epoch"].to_numpy()
+    return np.append((ids[1:] == ids[:-1]) & (epochs[1:] == epochs[:-1]), False)
+
+
+def _distinct_batches(batches: ds.Dataset, conflicts: Mapping[tuple[str, int], _Conflicts]) -> list[Row]:
+    """The distinct batches in these conflicts, each with the replicas that held it."""
+    places: defaultdict[tuple[str, int, int], list[int]] = defaultdict(list)
+    for epoch, of_epoch in conflicts.items():
+        for base_offset, bases in of_epoch.items():
+            for base in bases:
+                places[*epoch, base].append(base_offset)
+    condition = _of({cluster for cluster, _ in conflicts})
+    condition &= ds.field("base_offset").isin(sorted({base for _, _, base in places}))
     found: dict[tuple[Any, ...], Row] = {}
     for rows in batches.to_batches([*PLACE, *CONTENT, *REPLICA], filter=condition):
         for row in rows.to_pylist():
-            if row["base_offset"] in places.get((row["cluster_id"], row["leader_epoch"]), ()):
-                replica = {name: row.pop(name) for name in REPLICA}
-                held_by = found.setdefault(tuple(row.values()), row | {"held_by": []})["held_by"]
-                if replica not in held_by:
-                    held_by.append(replica)
+            replica = {name: row.pop(name) for name in REPLICA}
+            for base_offset in places.get(tuple(row[name] for name in PLACE), ()):
+                if row["last_offset"] >= base_offset:
+                    copy = row | {"base_offset": base_offset}
+                    held_by = found.setdefault((*copy.values(), row["base_offset"]), copy | {"held_by": []})[
+                        "held_by"
+                    ]
+                    if replica not in held_by:
+                        held_by.append(replica)
     return list(found.values())
 
 

@@ -17,6 +17,8 @@ from kraft_core.image.missing_records import MissingRecords
 from kraft_core.image.replica import OutOfReachError
 from kraft_core.image.tables import KINDS, PRODUCER_IDS
 from transforms.histories.missing import Lacking
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import FINDINGS
 
 DYNAMIC = "rPoTXydvQsK3Nv6AA77Cqg"
 
@@ -98,6 +100,21 @@ def test_voters_above_missing_records_are_not_known(
     assert voters(3000, MissingRecords(697, 2010, None)) == 2022
     assert voters(2950, MissingRecords(697, 2589, 2938)) == 2022
     assert voters(2900, MissingRecords(697, 2589, 2938)) is None
+
+
+def test_what_captures_contradict_is_not_known(lake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches that differ are all replayed, so that what they changed may be wrong from there on (rule 3)."""
+
+    def with_finding(path: Any, table: Any, *more: Any, **where: Any) -> list[dict[str, Any]]:
+        found = rows_with(path, table, *more, **where)
+        return [{"first_offset": 1000, "leader_epochs": [1]}, *found] if table is FINDINGS else found
+
+    monkeypatch.setattr("jobs.time_travel.lake_source.rows_with", with_finding)
+    doubt = "captures contradict each other about epoch 1, from offset 1000 on"
+    for offset, notes in ((999, []), (1000, [doubt]), (3000, [doubt])):
+        source = open_lake(lake.path, DYNAMIC)
+        source.image_at(offset)
+        assert source.notes == notes
 
 
 def test_shell_and_diff_ask_it(lake: Any, golden: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def batch(cluster: str, node: int, base: int, epoch: int = 1, **other: Any) -> R
         "leader_epoch": epoch,
         "crc": 7 * base,
         "size_bytes": 80,
-        "last_offset": base + 1,
+        "last_offset": base,
     }
     return row | other
 
@@ -69,7 +70,9 @@ def random_batches(rnd: random.Random) -> list[Row]:
             for node in range(3):
                 if rnd.random() < 0.9:
                     other = {"crc": node} if rnd.random() < 0.1 else {}
-                    rows.append(batch(cluster, node, base, epoch, last_offset=end - 1, **other))
+                    moved = rnd.randint(1, 60) if rnd.random() < 0.01 else 0
+                    first, last = base + moved, end - 1 + moved
+                    rows.append(batch(cluster, node, first, epoch, last_offset=last, **other))
             base = end
             epoch += rnd.random() < 0.02
     rnd.shuffle(rows)
@@ -77,20 +80,25 @@ def random_batches(rnd: random.Random) -> list[Row]:
 
 
 def plain_conflicts(rows: list[Row], clusters: str) -> Counter[str]:
-    """All batches by place, compared at once."""
+    """All batches by place, compared at once; a damaged base offset moves one onto others."""
     places: defaultdict[tuple[str, int, int], defaultdict[tuple[int, ...], set[tuple[int, str]]]]
     places = defaultdict(lambda: defaultdict(set))
     for row in rows:
         content = row["last_offset"], row["crc"], row["size_bytes"]
         place = row["cluster_id"], row["leader_epoch"], row["base_offset"]
         places[place][content].add((row["node_id"], row["directory_id"]))
-    conflicts = sorted(place for place in places if place[0] in clusters and len(places[place]) > 1)
+    ordered = sorted(place for place in places if place[0] in clusters)
+    copies = {place: list(places[place].items()) for place in ordered if len(places[place]) > 1}
+    for before, place in pairwise(ordered):
+        reaching = [item for item in places[before].items() if item[0][0] >= place[2]]
+        if before[:2] == place[:2] and reaching:
+            copies[place] = reaching + list(places[place].items())
     nth: Counter[tuple[str, int]] = Counter()
     found: Counter[str] = Counter()
-    for place in conflicts:
+    for place in sorted(copies):
         nth[place[:2]] += 1
         if nth[place[:2]] <= MAX_CONFLICTS:
-            found.update(repr((place, c, sorted(held))) for c, held in places[place].items())
+            found.update(repr((place, content, sorted(held))) for content, held in copies[place])
     return found
 
 
@@ -144,6 +152,19 @@ def test_only_the_lowest_conflicts_of_an_epoch_are_reported(tmp_path: Path) -> N
     offsets = Counter((row["leader_epoch"], row["base_offset"]) for row in found)
     expected = [(1, base) for base in range(MAX_CONFLICTS)] + [(2, 200), (2, 201), (2, 202)]
     assert offsets == dict.fromkeys(expected, 2)
+
+
+def test_a_batch_within_another_one_of_its_epoch_differs_from_it(tmp_path: Path) -> None:
+    """As of a log with a damaged base offset, which no CRC covers; in other epochs it may begin there."""
+    rows = [batch("c", node, base, last_offset=base + 9) for node in (1, 2) for base in range(0, 100, 10)]
+    rows += [batch("c", 3, 45, crc=1), batch("c", 3, 145, 2), batch("d", 1, 15), batch("c", 1, 15, 3)]
+    for compared in (1, 10**6):
+        found = batch_conflicts(dataset_of(tmp_path, rows), ["c", "d"], compared).to_pylist()
+        assert {row["base_offset"] for row in found} == {45}
+        assert {(row["crc"], row["last_offset"]): len(row["held_by"]) for row in found} == {
+            (280, 49): 2,
+            (1, 45): 1,
+        }
 
 
 def test_equal_logs_and_other_epochs_do_not_conflict(tmp_path: Path) -> None:
