@@ -122,7 +122,7 @@ def message_of(word: str) -> Message:
     """The record type of a name in option types. Raises SourceError."""
     known = message_names()
     if word.lower() not in known:
-        names = [message.name for message in message_columns()]
+        names = list(dict.fromkeys(message.name for message in message_columns()))
         hint = did_you_mean(word, names) or f"; known: {', '.join(names)}"
         raise SourceError(f"option types: unknown record type {word}{hint}")
     return known[word.lower()]

@@ -5,7 +5,7 @@ Spark evaluates pushed filters again, so only rows that certainly fail them are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
+from kraft_core.format.record import BATCH_REASONS, UNKNOWN
 from transforms.lake.arrow_rows import Row
 from transforms.source.columns import ORIGIN
 from transforms.source.options import FileOptions
@@ -37,6 +38,8 @@ from transforms.source.rows import Origin
 
 _MOST = (1 << 63) - 1
 _OFFSET, _TYPE = "offset", "type"
+# Why a record without a type, or the rest of a batch, was not read that may be of any type.
+OF_ANY_TYPE = BATCH_REASONS | {"empty_value", "malformed_key", "malformed_value", "unknown_frame"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +88,14 @@ class Wanted:
         return (last_offsets >= self.first) & (first_offsets < self.end)
 
     def records(self, records: pa.RecordBatch, origin: Origin) -> NDArray[np.bool_] | None:
-        """Which records are wanted; None for all."""
+        """Which records are wanted, and which may be: their types could not be read; None for all."""
         masks = []
         if origin.last_offset is None and (self.first > -1 or self.end < _MOST):
             offsets = records[_OFFSET].to_numpy()
-            masks.append((offsets >= self.first) & (offsets < self.end))
+            # The rest of a batch has the first lost offset, but ends with the batch.
+            masks.append(((offsets >= self.first) | _unread(records, BATCH_REASONS)) & (offsets < self.end))
         if self.types is not None or self.on_type:
-            masks.append(self._of_types(records[_TYPE]))
+            masks.append(self._of_types(records[_TYPE]) | _of_any_type(records))
         return None if not masks else np.logical_and.reduce(masks)
 
     def _of_types(self, types: pa.Array) -> NDArray[np.bool_]:
@@ -108,6 +112,17 @@ class Wanted:
         if origin.last_offset is not None or lost_from is None:
             return True
         return lost_from < self.end and (lost_to is None or lost_to > self.first)
+
+
+def _unread(records: pa.RecordBatch, reasons: Collection[str]) -> NDArray[np.bool_]:
+    """Which records were not read for one of the reasons."""
+    found = pc.is_in(records["unread_reason"], pa.array(sorted(reasons)))
+    return found.to_numpy(zero_copy_only=False)
+
+
+def _of_any_type(records: pa.RecordBatch) -> NDArray[np.bool_]:
+    is_untyped = pc.equal(records[_TYPE], UNKNOWN).to_numpy(zero_copy_only=False)
+    return is_untyped & _unread(records, OF_ANY_TYPE)
 
 
 def _column(filter_: Filter) -> str:

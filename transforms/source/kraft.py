@@ -47,8 +47,12 @@ class KraftReader(DataSourceReader):
         return _PushFilters(self)
 
     def take_filters(self, filters: list[Filter]) -> Iterator[Filter]:
-        """Note the filters, and return them all: Spark evaluates them again."""
-        self._wanted = self._wanted.with_filters(filters)
+        """Note the filters, and return them all: Spark evaluates them again.
+
+        In mode FAILFAST nothing is skipped: a query fails for the same damage, pushed filters or not.
+        """
+        if self._options.mode != "FAILFAST":
+            self._wanted = self._wanted.with_filters(filters)
         return iter(filters)
 
     def partitions(self) -> list[InputPartition]:

@@ -120,11 +120,14 @@ def partitions(options: FileOptions, wanted: Wanted) -> list[InputPartition]:
 
 
 def is_packed(name: str) -> bool:
-    """Whether a path is an archive. Raises SourceError where nothing is there."""
+    """Whether a path is an archive. Raises SourceError where nothing is there, or may not be searched."""
     if SCHEME.match(name):
         return is_archive(name)
-    if not Path(name).exists():
-        raise SourceError(f"{name} does not exist: give a folder that contains controller directories")
+    try:
+        if not Path(name).exists():
+            raise SourceError(f"{name} does not exist: give a folder that contains controller directories")
+    except OSError as error:
+        raise SourceError(f"{name} cannot be read: {error.strerror or error}") from None
     return is_archive(name) and Path(name).is_file()
 
 
@@ -190,17 +193,22 @@ def _ids(directory: ControllerDir) -> tuple[str | None, int | None]:
     return (None, None) if meta is None else (meta.cluster_id, meta.node_id)
 
 
+def _named(path: Path | str, inputs: Inputs) -> str:
+    """A path, or a line about one, as its user knows it. A name may be any bytes; in a row it is text."""
+    return inputs.named(str(path)).encode(errors="backslashreplace").decode()
+
+
 def _refused(refused: RefusedPath, inputs: Inputs) -> Unread:
     return Unread(
-        Origin(None, None, None, LOG, inputs.named(str(refused.path))), f"unreadable: {refused.reason}"
+        Origin(None, None, None, LOG, _named(refused.path, inputs)), f"unreadable: {refused.reason}"
     )
 
 
 def _skipped(line: str, inputs: Inputs) -> Unread:
     """What was skipped of an archive or of a store: a line with its folder and a reason."""
     root = next(str(root) for root in inputs.roots if line.startswith(f"{root}: "))
-    reason = inputs.named(line.removeprefix(f"{root}: "))
-    return Unread(Origin(None, None, None, LOG, inputs.named(root)), f"unreadable: {reason}")
+    reason = _named(line.removeprefix(f"{root}: "), inputs)
+    return Unread(Origin(None, None, None, LOG, _named(root, inputs)), f"unreadable: {reason}")
 
 
 def selected(directory: ControllerDir, options: FileOptions, inputs: Inputs) -> Origin | Unread | None:
@@ -211,7 +219,7 @@ def selected(directory: ControllerDir, options: FileOptions, inputs: Inputs) -> 
         (meta and meta.cluster_id) or None,
         meta.node_id if meta else None,
         (meta and meta.directory_id) or ZERO_UUID,
-        file=inputs.named(str(directory.path)),
+        file=_named(directory.path, inputs),
     )
     if who is None and (options.cluster_id is not None or options.node_id is not None):
         return Unread(named, NO_IDS)
@@ -231,7 +239,7 @@ def _pieces(
 
 
 def _origin(file: SegmentFile | CheckpointFile, who: Origin, inputs: Inputs) -> Origin:
-    name = inputs.named(str(file.path))
+    name = _named(file.path, inputs)
     if isinstance(file, SegmentFile):
         return Origin(who.cluster_id, who.node_id, who.directory_id, LOG, name)
     end, epoch = (0, 0) if file.id is None else (file.id.end_offset, file.id.leader_epoch)
@@ -241,7 +249,7 @@ def _origin(file: SegmentFile | CheckpointFile, who: Origin, inputs: Inputs) -> 
 def _faults(directory: ControllerDir, who: Origin, inputs: Inputs) -> Iterator[Unread]:
     """The segments, checkpoints and folders of the log that cannot be read."""
     for fault in filter(is_of_log, directory.unreadable):
-        name = inputs.named(str(directory.path / fault.file))
+        name = _named(directory.path / fault.file, inputs)
         origin = Origin(who.cluster_id, who.node_id, who.directory_id, LOG, name)
         yield Unread(origin, f"unreadable: {fault.reason}")
 

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In, IsNotNull, IsNull, Not, StringStartsWith
 
+from kraft_core.format.batch import crc32c
+from kraft_core.format.compression import GZIP
 from kraft_core.format.controller_dir import find_controller_dirs, parse_segment_name
 from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.format.mapped_file import mapped
@@ -24,12 +26,10 @@ from kraft_core.format.snapshot import parse_name, read_snapshot
 from tests.kraft_core.columnar.test_json_text import GOLDEN, expected
 from transforms.lake.spark_rows import parse_type
 from transforms.source import planning
-from transforms.source.columns import checked, default_schema
 from transforms.source.errors import SourceError
 from transforms.source.filters import Wanted
 from transforms.source.kraft import KraftDataSource
 from transforms.source.options import FileOptions
-from transforms.source.reading import Reading
 
 SCENARIOS = ("all-record-types", "v4.4.0-mini", "uncommitted-truncation", "born-on-3.4")
 
@@ -253,6 +253,44 @@ def test_a_lost_offset_is_told_where_it_may_be_wanted(damaged: Callable[[str], P
     assert told(startingOffset=str(end)) == told(endingOffset=str(first)) == 0
 
 
+def test_a_batch_that_cannot_be_unpacked_is_told_where_it_may_be_wanted(
+    damaged: Callable[[str], Path],
+) -> None:
+    """Its records may be of any type; the row has the first lost offset."""
+    directory = damaged("good")
+    (log,) = (directory / LOG_DIR_NAME).glob("*.log")
+    content = log.read_bytes()
+    headers = [item for item in scan(content, next_offset=408) if not isinstance(item, Damage)]
+    batch = next(h for h in headers if not h.is_control and h.last_offset > h.base_offset)
+    packed = bytearray(content[batch.position : batch.end])
+    packed[22] |= GZIP  # says so, but is not
+    packed[17:21] = crc32c(bytes(packed[21:])).to_bytes(4, "big")
+    log.write_bytes(content[: batch.position] + packed + content[batch.end :])
+
+    def told(**options: str) -> list[str]:
+        return [
+            row["_corrupt_range"]["reason"] for row in read(directory, **options) if row["_corrupt_range"]
+        ]
+
+    last = {"startingOffset": str(batch.last_offset)}
+    assert told() == told(types="TopicRecord") == told(**last) == ["unpack_failed"]
+    assert told(endingOffset=str(batch.base_offset)) == []
+    assert told(startingOffset=str(batch.last_offset + 1)) == []
+    for options in ({"types": "TopicRecord"}, last):
+        with pytest.raises(SourceError, match="unpack_failed"):
+            read(directory, mode="FAILFAST", **options)
+
+
+@pytest.mark.parametrize("filters", [[GreaterThan(("offset",), 3)], [EqualTo(("type",), "TOPIC_RECORD")]])
+def test_a_filter_hides_no_damage_from_failfast(
+    damaged: Callable[[str], Path], filters: list[Filter]
+) -> None:
+    """As without pushdown."""
+    for name in ("crc-flip-middle", "unknown-record-type", "torn-last-batch"):
+        with pytest.raises(SourceError, match="mode FAILFAST stops here"):
+            read(damaged(name), filters=filters, mode="FAILFAST")
+
+
 SCHEMA = (
     "STRUCT<offset: BIGINT, kraft_voters: STRUCT<voters: ARRAY<STRUCT<"
     "endpoints: ARRAY<STRUCT<port: INT>>, voter_id: INT>>>>"
@@ -292,19 +330,6 @@ def test_wrong_options(golden: Path, options: dict[str, str], said: str) -> None
         read(golden / "uncommitted-truncation" / "after", **options)
 
 
-def test_wrong_paths(tmp_path: Path) -> None:
-    for paths, said in (
-        ([], "no path is given"),
-        ([tmp_path / "missing"], "missing does not exist: give a folder"),
-        ([tmp_path], "no controller directory (one that contains __cluster_metadata-0) under "),
-    ):
-        with pytest.raises(SourceError, match=re.escape(said)):
-            read(*paths)
-    (tmp_path / "meta.properties").write_text("version=1\nbroker.id=1\ncluster.id=x\n")
-    with pytest.raises(SourceError, match="a log directory of Kafka, perhaps a broker's"):
-        read(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
@@ -316,65 +341,3 @@ def test_wrong_paths(tmp_path: Path) -> None:
 def test_wrong_schemas(golden: Path, schema: str, said: str) -> None:
     with pytest.raises(SourceError, match=re.escape(said)):
         read(golden / "v4.4.0-mini", schema=parse_type(f"STRUCT<{schema}>"))
-
-
-@pytest.mark.parametrize("suffix", ["tar.gz", "zip"])
-def test_an_archive_is_read_as_its_folder(golden: Path, tmp_path: Path, suffix: str) -> None:
-    root = golden / "v4.4.0-mini"
-    kind = {"tar.gz": "gztar", "zip": "zip"}[suffix]
-    archive = Path(shutil.make_archive(str(tmp_path / "captures"), kind, root))
-    rows = [row | {"file": row["file"].replace(str(archive), str(root))} for row in read(archive)]
-    assert in_order(rows) == in_order(read(root))
-    archive.write_bytes(archive.read_bytes()[:-100])
-    with pytest.raises(SourceError, match=r"no controller directory .* damaged, or not an archive"):
-        read(archive)
-    (row,) = [row for row in read(archive, root) if row["file"] == str(archive)]
-    assert row["_corrupt_range"]["reason"].startswith("unreadable: ")
-
-
-def test_a_store_is_read_as_its_folder(golden: Path, tmp_path: Path) -> None:
-    """By pyarrow.fs: each file is fetched by the task that reads it, and must be what was listed."""
-    root = Path(shutil.copytree(golden / "v4.4.0-mini", tmp_path / "v"))
-    options, schema = FileOptions((root.as_uri(),)), checked(default_schema())
-    reading = Reading(options, Wanted(), schema)
-    parts = planning.partitions(options, Wanted())
-
-    def rows() -> list[dict[str, Any]]:
-        return [row for part in parts for batch in reading.rows(part) for row in batch.to_pylist()]
-
-    found = [row | {"file": row["file"].removeprefix("file://")} for row in rows()]
-    assert in_order(found) == in_order(read(root))
-    log = min(root.rglob("*.log"))
-    log.write_bytes(log.read_bytes() + b"x")
-    (lost,) = [row for row in rows() if row["_corrupt_range"]]
-    assert lost["file"] == log.as_uri()
-    assert lost["_corrupt_range"]["reason"] == "unreadable: it changed or was deleted after it was listed"
-
-
-def test_what_cannot_be_read_is_told(golden: Path, tmp_path: Path) -> None:
-    """A segment that is a folder; a directory that does not say whose it is."""
-    root = Path(shutil.copytree(golden / "v4.4.0-mini", tmp_path / "v"))
-    log = min(root.rglob("*.log"))
-    log.unlink()
-    log.mkdir()
-    (lost,) = [row for row in read(root) if row["_corrupt_range"]]
-    assert lost["file"] == str(log)
-    assert lost["_corrupt_range"]["reason"].startswith("unreadable: ")
-    for meta in root.rglob("meta.properties"):
-        meta.unlink()
-    rows = read(root)
-    assert {row["cluster_id"] for row in rows} == {None}
-    told = read(root, clusterId="x")
-    assert {row["_corrupt_range"]["reason"] for row in told} == {planning.NO_IDS}
-    assert len(told) == len(list(root.rglob(LOG_DIR_NAME)))
-
-
-NAMES = ["a b", "a'b\"c", "a\nb", "ä€😀", "a%20b", "a*b?[c]", "a${HOME}`x`"]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_hostile_names_of_folders(golden: Path, tmp_path: Path, name: str) -> None:
-    root = Path(shutil.copytree(golden / "v4.4.0-mini", tmp_path / name))
-    rows = read(root)
-    assert len(rows) == len(read(golden / "v4.4.0-mini"))
-    assert all(row["file"].startswith(str(root)) for row in rows)
