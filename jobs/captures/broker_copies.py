@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from jobs.captures.copying import CopyError, copy_if_there, is_folder_name, write_capture_json
+from jobs.captures.copying import CopyError, copy_if_there, write_capture_json
 from jobs.runtime.outcome import reason_of
-from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.format.log_dirs import LOG_DIR_NAME, is_folder_name
 from kraft_core.format.side_files import InvalidSideFileError, MetaProperties, read_meta_properties
 
 PARTITION_FILES = ("partition.metadata", "leader-epoch-checkpoint")

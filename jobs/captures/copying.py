@@ -17,7 +17,6 @@ captured_at is when the first segment was opened: the copied log ended no earlie
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from typing import Any
 
 from kraft_core.format.capture import CAPTURE_JSON, file_identity, missing_ids
 from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
-from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.format.log_dirs import LOG_DIR_NAME, is_folder_name
 from kraft_core.format.side_files import read_leader_epoch_checkpoint
 
 TRIES = 7
@@ -103,11 +102,6 @@ def write_capture_json(
     content = {"captured_at": captured_at, "host": host, "source": str(source.absolute()), **more}
     (folder / CAPTURE_JSON).write_text(json.dumps(content) + "\n")
     return content
-
-
-def is_folder_name(name: str) -> bool:
-    """Whether a folder of this name lies in the folder to which it is joined: it may come from anyone."""
-    return name != ".." and name == Path(name).name and "\0" not in name and len(os.fsencode(name)) <= 255
 
 
 def one_directory(source: Path) -> ControllerDir:

@@ -1,4 +1,4 @@
-"""Finds log directories in a tree of files."""
+"""Finds log directories in a tree of files; names of folders."""
 
 from __future__ import annotations
 
@@ -81,3 +81,9 @@ def _name(directory: Path) -> str:
     """The name of what a path leads to. Resolving a whole path takes a system call for each of its parts."""
     is_plain = directory.name not in ("", "..") and not directory.is_symlink()
     return directory.name if is_plain else directory.resolve().name
+
+
+def is_folder_name(name: str) -> bool:
+    """Whether a folder of this name lies in the folder to which it is joined: it may come from anyone."""
+    is_one_part = name not in ("", "..") and name == Path(name).name
+    return is_one_part and "\0" not in name and len(os.fsencode(name)) <= 255

@@ -20,12 +20,12 @@ from uuid import uuid4
 from kraft_core.columnar.timestamps import representable
 from kraft_core.format.batch import BatchHeader
 from kraft_core.format.capture import CAPTURE_JSON, LIVE
-from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.format.log_dirs import LOG_DIR_NAME, is_folder_name
 from kraft_core.format.side_file_texts import checkpoint_name
 from kraft_core.format.side_files import read_meta_properties
 from kraft_core.messages.uuid_text import uuid_text
 from kraft_core.wire.batches import whole_batches
-from kraft_core.wire.errors import WireError
+from kraft_core.wire.errors import RefusedError, WireError
 from kraft_core.wire.follower import LogPart, Part, Position, SnapshotPart
 from transforms.lake.arrow_rows import EPOCH
 from transforms.live.describe_text import replication_text, status_text
@@ -39,9 +39,14 @@ COPY = "copy-"
 
 
 class Spool:
-    """The folder of a cluster below `root`; what a killed process left is repaired. Raises OSError."""
+    """The folder of a cluster below `root`; what a killed process left is repaired.
+
+    Raises RefusedError for an id that leads out of the root: a node reports any. OSError.
+    """
 
     def __init__(self, root: Path, cluster_id: str) -> None:
+        if not is_folder_name(cluster_id):
+            raise RefusedError(f"the cluster id cannot be a folder name: {cluster_id[:80]!r}")
         self.cluster_id = cluster_id
         self.folder = root / cluster_id
         self._snapshot: SnapshotPart | None = None

@@ -16,6 +16,7 @@ from kraft_core.wire.apis import FETCH, FETCH_SNAPSHOT
 from kraft_core.wire.batches import whole_batches
 from tests.kraft_core.wire.test_follower import committed, snapshotted, started
 from tests.transforms.live.loopback import LoopbackQuorum, controllers, loopback
+from transforms.live.connection import NodeConnection
 from transforms.live.following import FollowedCluster, read_all
 from transforms.live.options import live_options
 from transforms.live.spool import Spool
@@ -209,3 +210,18 @@ def test_one_that_refuses_or_is_silent_costs_itself_only(tmp_path: Path) -> None
 
 def test_a_spool_begins_where_nothing_was_read(tmp_path: Path) -> None:
     assert Spool(tmp_path, "id").position is None
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../outside", "/outside"])
+def test_a_reported_cluster_id_leads_nowhere_else(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders that begin with a dot are removed in a spool: they must be its own."""
+    root, told = tmp_path / "root", str(tmp_path / "outside") if name == "/outside" else name
+    kept = tmp_path / "outside" / ".kept"
+    kept.mkdir(parents=True)
+    monkeypatch.setattr(NodeConnection, "cluster_id", lambda _: told)
+    with loopback(started()) as held:
+        assert "cannot be a folder name" in (read(held, root).refused or "")
+    assert kept.exists()
+    assert list(root.glob("**/*")) == []
