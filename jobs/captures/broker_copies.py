@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from jobs.captures.copying import CopyError, copy_if_there, write_capture_json
+from jobs.captures.copying import COPYING, CopyError, copy_if_there, write_capture_json
 from jobs.runtime.outcome import reason_of
 from kraft_core.format.log_dirs import LOG_DIR_NAME, is_folder_name
 from kraft_core.format.side_files import InvalidSideFileError, MetaProperties, read_meta_properties
@@ -44,7 +44,7 @@ def copy_broker_dir(source: Path, target: Path, moment: datetime, host: str) -> 
     if not is_folder_name(meta.cluster_id) or not is_folder_name(name):
         raise CopyError(f"its ids cannot be folder names: {meta.cluster_id[:80]!r}, {name[:80]!r}")
     home = target / meta.cluster_id / f"broker-{meta.node_id}" / f"{moment:%Y%m%dT%H%M%S.%fZ}"
-    partial = home / f".copying-{name}"
+    partial = home / f"{COPYING}{name}"
     partial.mkdir(parents=True)
     try:
         copy_if_there(source / "meta.properties", partial)

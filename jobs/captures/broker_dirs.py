@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobs.captures.copying import COPYING
 from jobs.runtime.outcome import reason_of
 from kraft_core.format.capture import CAPTURE_JSON
 from kraft_core.format.side_files import InvalidSideFileError, read_capture_json, read_meta_properties
@@ -18,6 +19,9 @@ from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.restore.broker_dirs import BrokerDirError, HeldPartition, broker_log_dir, stray_partitions
 from transforms.lake.arrow_rows import Row, moment
 
+UNFINISHED = (
+    "an unfinished copy: kraftlake capture is making it, or was killed; remove it then, and capture again"
+)
 _INTS = range(1 << 31)
 
 
@@ -32,7 +36,10 @@ class CapturedBrokerDir:
 
 @dataclass(frozen=True, slots=True)
 class BrokerDirs:
-    """The copies found, each once, and a line for each that is skipped. paths: of all, also skipped ones."""
+    """The copies found, each once, and a line for each that is skipped. paths: of all, also skipped ones.
+
+    An unfinished copy of a controller's directory is skipped, too: its metadata log has another name.
+    """
 
     found: tuple[CapturedBrokerDir, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -52,6 +59,10 @@ def find_broker_dirs(
     left_out: list[str] = []
     copies: set[Path] = set()
     for path in paths:
+        if path.name.startswith(COPYING):
+            copies.add(path)
+            left_out.append(f"{path}: {UNFINISHED}")
+            continue
         if not (path / CAPTURE_JSON).is_file():
             continue
         copies.add(path)

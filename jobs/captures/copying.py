@@ -33,6 +33,8 @@ TRIES = 7
 # Before the second try, and doubled before each further one, in s: Kafka may delete many segments in a row.
 FIRST_PAUSE_S = 0.05
 CHUNK_BYTES = 1024 * 1024
+# What the folder of a copy is called until it is complete.
+COPYING = ".copying-"
 STATE_FILES = ("partition.metadata", "leader-epoch-checkpoint", "quorum-state")
 
 
@@ -77,7 +79,7 @@ def copy_controller(source: Path, target: Path, host: str) -> Copied:
             )
         home = target / meta.cluster_id / f"node-{meta.node_id}"
         # Until the copy is complete its log directory has another name, so that no run finds it.
-        partial = home / f".copying-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+        partial = home / f"{COPYING}{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
         partial.mkdir(parents=True)
         try:
             moment = copy_files(directory, partial)

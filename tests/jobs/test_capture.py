@@ -7,10 +7,12 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jobs.captures import copying
+from jobs.captures.broker_dirs import UNFINISHED
 from jobs.captures.planning import Selection, plan
 from jobs.cli import main
 from transforms.ingest.captured_files import CaptureCopy
@@ -48,6 +50,29 @@ def test_a_copy_is_the_same_capture_with_its_time(
     assert (said["host"], said["source"], said["tries"]) == ("c1.example.org", str(controller), 1)
     assert copy.directory.path.parent.name == "node-1"
     assert sorted(p.name for p in copy.directory.path.parent.iterdir()) == [copy.directory.path.name]
+
+
+def test_a_copy_that_was_killed_is_no_capture(
+    controller: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not of a broker either: one in the same process would have lost all its partitions."""
+    to, real = tmp_path / "to", copying.write_capture_json
+
+    def killed(folder: Path, *args: Any, **more: Any) -> Any:
+        real(folder, *args, **more)
+        raise ChildProcessError("killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(copying, "write_capture_json", killed)
+        patched.setattr(shutil, "rmtree", lambda *_, **__: None)
+        assert main(["capture", str(controller), "--to", str(to)]) == 3
+    capsys.readouterr()
+    (partial,) = to.glob("*/node-1/.copying-*")
+    assert (partial / "capture.json").is_file()
+    planned = plan(Selection((to, controller)))
+    assert planned.broker_dirs == ()
+    assert len(planned.captures) == 1
+    assert planned.left_out == (f"{partial}: {UNFINISHED}",)
 
 
 def while_copying(
