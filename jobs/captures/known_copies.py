@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from jobs.captures.planning import ReadPlan
 from kraft_core.format.capture import FOLLOWED_NODE_ID
 from transforms.ingest.capture_rows import captured_at_columns, fault_rows
-from transforms.ingest.captured_files import CaptureCopy
+from transforms.ingest.captured_files import CaptureCopy, checkpoint_edges
 from transforms.lake.delta_rs import exists, newest_version
 from transforms.lake.own_commits import own_version
 from transforms.lake.seen import SeenLake
@@ -113,6 +113,7 @@ def digest_of(copy: CaptureCopy) -> bytes:
         [(fault.file, fault.reason) for fault in directory.unreadable],
         [(file.base_offset, file.size_bytes, directory.relative(file.path)) for file in directory.segments],
         [(file.name, file.size_bytes) for file in copy.files],
+        copy.bootstrap and checkpoint_edges(copy.bootstrap),
     )
     return hashlib.blake2b(repr(compared).encode(errors="surrogateescape"), digest_size=16).digest()
 

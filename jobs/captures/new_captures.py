@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import PurePosixPath
+from typing import Any
 
 import pyarrow.dataset as ds
 
@@ -16,7 +17,7 @@ from jobs.captures.planning import ReadPlan
 from kraft_core.format.capture import EDGE_BYTES
 from kraft_core.format.controller_dir import SegmentFile, parse_segment_name
 from transforms.ingest.capture_rows import COMPARED, fault_rows, is_unreadable, says_more
-from transforms.ingest.captured_files import CaptureCopy
+from transforms.ingest.captured_files import CaptureCopy, checkpoint_edges
 from transforms.ingest.quarantine import FILE_REASONS
 from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import each_row, rows_with
@@ -29,6 +30,7 @@ from transforms.lake.tables import (
     OBSERVATIONS,
     PARSER_VERSION,
     SEGMENTS,
+    SNAPSHOTS,
 )
 
 
@@ -65,13 +67,21 @@ def new_captures(
     expired = {row["capture_id"] for row in found}
     read = _read_segments(lake, recent, planned) if sought else {}
     unread: dict[str, list[CaptureCopy]] = dict(copies)
+    bootstraps = _read_bootstraps(lake, planned) if sought else set[tuple[Any, ...]]()
     wanted: set[str] = set()
     absent = set(sought) if since is None else set[str]()
-    for row in each_row(lake, CAPTURES, COMPARED, recent, **planned) if sought else ():
-        capture_id = row["capture_id"]
+    columns = (*COMPARED, "cluster_id")
+    for row in each_row(lake, CAPTURES, columns, recent, **planned) if sought else ():
+        capture_id, held_by = row["capture_id"], row.pop("cluster_id")
         absent.discard(capture_id)
         of_row = copies[capture_id]
-        unread[capture_id] = [c for c in of_row if plan.selection.verify or _is_unread(c, row, read)]
+        unread[capture_id] = [
+            copy
+            for copy in of_row
+            if plan.selection.verify
+            or _is_unread(copy, row, read)
+            or (copy.bootstrap and (held_by, *checkpoint_edges(copy.bootstrap)) not in bootstraps)
+        ]
         if unread[capture_id] or any(says_more(copy, row) for copy in of_row):
             wanted.add(capture_id)
     chosen = tuple(copy for name, some in unread.items() if name not in expired for copy in some)
@@ -115,6 +125,13 @@ def _read_segments(
     columns = ["capture_id", "base_offset", "size_bytes", "bytes_read"]
     rows = rows_with(lake, SEGMENTS, columns, recent & (is_whole | is_current), **planned)
     return {(row["capture_id"], row["base_offset"]): row for row in rows}
+
+
+def _read_bootstraps(lake: Location, planned: Mapping[str, Collection[str]]) -> set[tuple[Any, ...]]:
+    """Cluster id and checkpoint_edges of each bootstrap checkpoint: a copy may have another one."""
+    columns = ["cluster_id", "size_bytes", "head_digest", "tail_digest"]
+    rows = rows_with(lake, SNAPSHOTS, columns, kind=["bootstrap"], cluster_id=planned["cluster_id"])
+    return {tuple(row[name] for name in columns) for row in rows}
 
 
 def _is_unread(copy: CaptureCopy, known: Row, read: Mapping[tuple[str, int], Row]) -> bool:

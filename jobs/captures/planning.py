@@ -26,7 +26,7 @@ from kraft_core.format.controller_dir import (
 )
 from kraft_core.format.errors import FileChangedError
 from transforms.ingest.capture_rows import captured_at_rank
-from transforms.ingest.captured_files import CaptureCopy
+from transforms.ingest.captured_files import CaptureCopy, identity_of
 
 # How often a directory that changes while it is read is identified again; then it is left for the next run.
 TRIES = 3
@@ -191,7 +191,8 @@ def _identified(directory: ControllerDir, selection: Selection) -> CaptureCopy |
     directory, files = identified_files(directory)
     moment, source = captured_at(directory, selection.captured_at)
     id_ = capture_id(who, directory, files)
-    return CaptureCopy(who, id_, moment, source, directory, tuple(files))
+    bootstrap = identity_of(directory.bootstrap)
+    return CaptureCopy(who, id_, moment, source, directory, tuple(files), bootstrap)
 
 
 def _is_text(path: Path) -> bool:

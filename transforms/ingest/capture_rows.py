@@ -280,8 +280,9 @@ def captured_at_rank(source: Any, captured_at: Any) -> tuple[int, Any]:
 def _fullness(row: Row) -> tuple[Any, ...]:
     held = sum(r["end_offset"] - r["first_offset"] for r in row["epoch_ranges"])
     lost = -len(row["damage"]), -len(row["file_faults"])
-    content = repr((row["epoch_ranges"], row["damage"], row["file_faults"]))
-    return held, row["log_readable"] is not False, *lost, content
+    snapshots = row["snapshots"] or []
+    content = repr((row["epoch_ranges"], row["damage"], row["file_faults"], snapshots))
+    return held, row["log_readable"] is not False, *lost, len(snapshots), content
 
 
 # --- segments ---

@@ -23,8 +23,9 @@ FILES_PER_TASK = 512
 class CaptureCopy:
     """One copy of a captured controller directory; copies of one capture have equal capture_ids.
 
-    captured_at: ms since the epoch. files: the identities of its segments and checkpoints. life: as in table
-    lives; None where the cluster id has one, or its life is not known yet.
+    captured_at: ms since the epoch. files: the identities of its segments and checkpoints. bootstrap: that of
+    bootstrap.checkpoint, which is no part of the capture's; None if there is none that can be read. life: as
+    in table lives; None where the cluster id has one, or its life is not known yet.
     """
 
     who: Identity
@@ -33,6 +34,7 @@ class CaptureCopy:
     captured_at_source: CapturedAtSource
     directory: ControllerDir
     files: tuple[FileIdentity, ...]
+    bootstrap: FileIdentity | None = None
     life: str | None = None
 
 
@@ -144,7 +146,7 @@ def checkpoints_of(copies: Sequence[CaptureCopy]) -> list[CapturedCheckpoint]:
             found.append(CapturedCheckpoint(number, copy, file, digests.get(file.path.name)))
         bootstrap = copy.directory.bootstrap
         if bootstrap is not None:
-            found.append(CapturedCheckpoint(number, copy, bootstrap, _identity_of(bootstrap)))
+            found.append(CapturedCheckpoint(number, copy, bootstrap, copy.bootstrap))
     return found
 
 
@@ -152,12 +154,17 @@ def _digests_of(copy: CaptureCopy) -> dict[str, FileIdentity]:
     return {f.name: f for f in copy.files}
 
 
-def _identity_of(file: CheckpointFile) -> FileIdentity | None:
-    """The identity of a file that is not a part of the capture's."""
+def identity_of(file: CheckpointFile | None) -> FileIdentity | None:
+    """The identity of a file that is not a part of the capture's; None if it cannot be read."""
     try:
-        return file_identity(file.path, file.size_bytes)
+        return None if file is None else file_identity(file.path, file.size_bytes)
     except OSError:
         return None
+
+
+def checkpoint_edges(file: FileIdentity) -> tuple[int, str, str]:
+    """What tells checkpoints of one name apart: size in bytes, digests of the edges."""
+    return file.size_bytes, file.head_digest, file.tail_digest
 
 
 def sources_of(segments: Sequence[CapturedSegment]) -> tuple[list[SourceFile], int]:
