@@ -190,10 +190,13 @@ class Job:
                 self.progress.say(f"cluster {cluster}: derived, after an earlier run failed to")
 
     def underived(self, clusters: Collection[str]) -> set[str]:
-        """Those whose derived rows are lost, or could not be derived the last time; and half_done()."""
-        from transforms.quality.derived_counts import underived
+        """Those whose derived rows are lost, or could not be derived the last time; and half_done().
 
-        return underived(self.lake.path, clusters)
+        And those of which an ingest has loaded something since.
+        """
+        from transforms.quality.derived_counts import ingested, underived
+
+        return underived(self.lake.path, clusters) | ingested(self.lake.path, clusters)
 
     def half_done(self) -> set[str]:
         """The clusters of which an interrupted run has changed rows: the next writer derives them."""

@@ -25,7 +25,7 @@ from transforms.lake.storage import NoLakeError, check_lake, check_shown
 from transforms.lake.storage.memo import Answer, write_memo
 from transforms.lake.storage.table_folders import as_listed
 from transforms.lake.tables import QUARANTINE, RUNS
-from transforms.quality.derived_counts import underived
+from transforms.quality.derived_counts import ingested, underived
 
 
 def end_if_unchanged(
@@ -120,6 +120,8 @@ def _nothing_new(
     pending = without_reading(planned, new)
     if new.unread or pending.clusters or not exists(lake, RUNS) or underived(lake, clusters):
         return None
+    if not _is_ingest(record) and ingested(lake, clusters):
+        return None
     errors = verdict(lake, clusters, record.fail_on)
     return {
         "counts": pending.counts,
@@ -130,11 +132,17 @@ def _nothing_new(
     }
 
 
+def _is_ingest(record: RunRecord) -> bool:
+    """Whether the run derives nothing."""
+    return record.verb == "ingest"
+
+
 def question(planned: ReadPlan, known: KnownCopies, record: RunRecord) -> str:
     """A digest of what a run plans to read, as far as it is compared with the lake, wherever it lies."""
     described = sorted((file.cluster_id, file.observation_id) for file in planned.described)
     asked = (
         record.fail_on,
+        _is_ingest(record),
         planned.selection.verify,
         len(planned.left_out),
         planned.ignored_files,

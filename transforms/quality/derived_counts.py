@@ -15,7 +15,16 @@ import pyarrow.dataset as ds
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import rows_by_cluster, rows_with
 from transforms.lake.storage.location import Location
-from transforms.lake.tables import DERIVATIONS, REPLAY_VERSION, REPLAYS, TABLES
+from transforms.lake.tables import (
+    BROKER_DIRECTORIES,
+    CAPTURES,
+    DERIVATIONS,
+    OBSERVATIONS,
+    REPLAY_VERSION,
+    REPLAYS,
+    RUNS,
+    TABLES,
+)
 
 DERIVED_TABLES = tuple(table for table in TABLES if table.recomputed)
 Counts = dict[str, int]
@@ -81,6 +90,22 @@ def underived(lake: Location, clusters: Collection[str]) -> set[str]:
     replayed = rows_with(lake, REPLAYS, ("cluster_id",), _IS_EARLIER, cluster_id=clusters) if clusters else []
     earlier = {row["cluster_id"] for row in replayed}
     return begun | earlier | _failed(stored) | {lost.cluster_id for lost in _lost(_counted(lake, stored))}
+
+
+def ingested(lake: Location, clusters: Collection[str]) -> set[str]:
+    """Those of the clusters of which `kraftlake ingest` has loaded rows since they were derived."""
+    runs = [row["run_id"] for row in rows_with(lake, RUNS, ["run_id"], job=["ingest"])]
+    if not runs:
+        return set()
+    columns = ("cluster_id", "loaded_at")
+    derived_at = {r["cluster_id"]: r["loaded_at"] for r in rows_with(lake, DERIVATIONS, columns)}
+    found: set[str] = set()
+    for table in (CAPTURES, OBSERVATIONS, BROKER_DIRECTORIES):
+        for row in rows_with(lake, table, columns, run_id=runs, cluster_id=clusters):
+            at = derived_at.get(row["cluster_id"])
+            if at is None or at < row["loaded_at"]:
+                found.add(row["cluster_id"])
+    return found
 
 
 def begun(lake: Location) -> dict[str, str]:

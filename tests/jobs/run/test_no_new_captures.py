@@ -15,6 +15,7 @@ from kraft_core.format.capture import EDGE_BYTES
 from tests.jobs.captured_logs import captured
 from tests.jobs.lakes import report, run, versions
 from tests.kraft_core.batches import no_op_batch
+from tests.long.processes import tables
 from transforms.lake.delta_rs import newest_version, rows_with
 from transforms.lake.spark_rows import to_rows
 from transforms.lake.tables import CAPTURES, QUARANTINE, RUNS
@@ -56,6 +57,28 @@ def second_run(lake: Path, captures: Path) -> dict[str, Any]:
     done = subprocess.run([sys.executable, "-c", COMMAND, *command], capture_output=True, text=True)
     assert done.stderr == ""
     return report(done.stdout)
+
+
+def test_what_was_ingested_is_derived_by_the_next_run(
+    spark: Any, golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It knows all captures, but of the second one nothing is derived; another ingest has nothing to do."""
+    assert spark is not None
+    nodes = [golden / "v4.4.0-mini" / name for name in ("node-1", "node-2")]
+    whole, lake = tmp_path / "whole", tmp_path / "lake"
+    run(whole, *nodes)
+    run(lake, nodes[0])
+    capsys.readouterr()
+    for verb, is_over in (
+        ("ingest", False),
+        ("ingest", True),
+        ("run", False),
+        ("run", True),
+        ("ingest", True),
+    ):
+        run(lake, *nodes, verb=verb)
+        assert ("nothing new" in capsys.readouterr().out) == is_over
+    assert tables(lake) == tables(whole)
 
 
 # A process in which no table can be opened, either.
