@@ -43,13 +43,14 @@ def opened_job(
     args: argparse.Namespace,
     progress: Progress,
     make_lake: bool,
-    quick: bool = False,
+    quick: bool | None = None,
     seen: SeenLake | None = None,
     resident: bool = False,
 ) -> Iterator[Job]:
     """A job that holds the lease of args.lake until the block ends.
 
-    quick, resident: as in open_session. seen: the lake as it was before, if it was one and was looked at.
+    quick, resident: as in open_session; by default a job over a small lake is quick. seen: the lake as it was
+    before, if it was one and was looked at.
     Raises Failure before Spark starts if the path is not a lake, or another run holds the lease longer than
     args.wait.
     """
@@ -68,16 +69,19 @@ def opened_job(
     from jobs.runtime.lease import await_free, held_lease
     from jobs.runtime.session import open_session
     from transforms.lake.commits import TableWriter
+    from transforms.lake.delta_rs import size_bytes
     from transforms.lake.lake import existing_lake
-    from transforms.lake.tables import RUNS
+    from transforms.lake.tables import RUNS, TABLES
 
+    if quick is None and not resident:
+        quick = sum(size_bytes(args.lake, table) for table in TABLES) < QUICK_BYTES
     give_up = time.monotonic() + args.wait
     await_free(args.lake, give_up, progress.say)
     with progress.stage("session"), starting_spark():
         spark = open_session(
             args.master,
             say=progress.say,
-            quick=quick,
+            quick=bool(quick),
             own=args.settings.spark,
             lake=args.lake,
             resident=resident,

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from jobs import arguments
-from jobs.job import QUICK_BYTES, opened_job
+from jobs.job import opened_job
 from jobs.runtime.expectation_names import check_expectations
 from jobs.runtime.fail_on import add_fail_on
 from jobs.runtime.finding_text import recovery_headline
@@ -62,15 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Returns the exit code. Raises Failure."""
     from jobs.run_expectations import evaluate_expectations, print_failing_rows
-    from transforms.lake.delta_rs import size_bytes
-    from transforms.lake.tables import TABLES
     from transforms.quality.expectation_history import Unvalidated, unvalidated
 
     must_be_lake(args.lake)
     check_expectations(args.settings, args.failing)
     lake_clusters(args.lake, args.cluster)
-    quick = sum(size_bytes(args.lake, table) for table in TABLES) < QUICK_BYTES
-    with opened_job(args, args.progress, make_lake=False, quick=quick) as job:
+    with opened_job(args, args.progress, make_lake=False) as job:
         chosen = lake_clusters(job.lake.path, args.cluster)
         now, overrides = arguments.now_of(args), args.settings.expectations
         if args.failing:

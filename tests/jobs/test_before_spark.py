@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from jobs import job
 from jobs.cli import main
+from jobs.runtime import session
+from jobs.runtime.outcome import ExitCode, Failure
 from tests.transforms.quality.sound_cluster import a_row
 from transforms.lake.commits import TableWriter
 from transforms.lake.storage import prepare_lake
@@ -122,3 +126,27 @@ def test_findings_are_those_of_the_lake_in_the_settings(
     assert capsys.readouterr() == ("", "")
     assert main(["findings", "ack", "x", "--reason", "known"]) == 2
     assert "there is no finding x" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["forget", "--cluster", CLUSTER], ["maintain"], ["derive"], ["validate"]],
+    ids=lambda words: words[0],
+)
+@pytest.mark.parametrize("is_small", [True, False])
+def test_a_job_over_a_small_lake_starts_quickly(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], is_small: bool
+) -> None:
+    """By the class archive, and without Java's warning of a module that MLlib uses."""
+    asked: list[bool] = []
+
+    def opened(*_: Any, quick: bool, **__: Any) -> None:
+        asked.append(quick)
+        raise Failure("no session")
+
+    monkeypatch.setattr(session, "open_session", opened)
+    if not is_small:
+        monkeypatch.setattr(job, "QUICK_BYTES", 1)
+    verb, *more = words
+    assert main([verb, "--lake", str(lake), *more]) == ExitCode.USAGE
+    assert asked == [is_small]
