@@ -99,5 +99,5 @@ def _words(sql: str) -> set[str]:
 def statements(file: str) -> Iterator[str]:
     """The statements of a packaged SQL file, without comments."""
     text = resources.files("dashboards").joinpath(file).read_text()
-    text = re.sub(r"^--.*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^ *--.*$", "", text, flags=re.MULTILINE)
     return (s.strip() for s in text.split(";") if s.strip())

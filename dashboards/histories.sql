@@ -53,36 +53,48 @@ SELECT * FROM leader_changes WHERE is_unclean;
 -- or those from before. superseded: another request came first. deleted: with the topic. null: ended, unknown how.
 -- done_offset null: in progress. Not exact: only a snapshot shows it; it began or ended at or before.
 CREATE OR REPLACE VIEW reassignments AS
-WITH flagged AS (
+WITH versions AS (
   SELECT *, array_max(adding_replicas) IS NOT NULL OR array_max(removing_replicas) IS NOT NULL AS is_moving
   FROM partitions
-), versions AS (
-  -- Those that begin, are part of or end a reassignment, with the one before and the one after. By joins: windows over
-  -- all versions take both engines several times as long. Former versions come first, as there are fewer of them.
-  SELECT v.*, former.valid_to_offset IS NOT NULL AS goes_on, former.is_moving AS was_moving,
-         former.replicas AS last_replicas, former.adding_replicas AS last_adding,
-         former.removing_replicas AS last_removing, later.is_moving AS then_moving, later.replicas AS then_replicas
-  FROM flagged former
-  RIGHT JOIN flagged v
+), steps AS (
+  -- Those that begin, are part of or end a reassignment, with the one before. By joins: windows over all versions take
+  -- both engines several times as long. No RIGHT JOIN: DataFusion may apply conditions on the former to the latter.
+  SELECT v.*, TRUE AS goes_on, former.is_moving AS was_moving, former.replicas AS last_replicas,
+         former.adding_replicas AS last_adding, former.removing_replicas AS last_removing
+  FROM versions former
+  JOIN versions v
     ON former.cluster_id = v.cluster_id AND former.topic_id = v.topic_id AND former.partition_id = v.partition_id
    AND former.valid_to_offset = v.valid_from_offset
-  LEFT JOIN flagged later
-    ON later.cluster_id = v.cluster_id AND later.topic_id = v.topic_id AND later.partition_id = v.partition_id
-   AND later.valid_from_offset = v.valid_to_offset
-  WHERE v.is_moving OR former.replicas <> v.replicas
+  WHERE v.is_moving OR former.is_moving OR former.replicas <> v.replicas
+  UNION ALL
+  SELECT v.*, FALSE, NULL, NULL, NULL, NULL
+  FROM versions v
+  LEFT ANTI JOIN versions former
+    ON former.cluster_id = v.cluster_id AND former.topic_id = v.topic_id AND former.partition_id = v.partition_id
+   AND former.valid_to_offset = v.valid_from_offset
+  WHERE v.is_moving
+), followed AS (
+  -- With the next one. Windows over clusters: each of many partitions takes DataFusion long.
+  SELECT *, LEAD(topic_id) OVER steps_on = topic_id AND LEAD(partition_id) OVER steps_on = partition_id
+              AND LEAD(valid_from_offset) OVER steps_on = valid_to_offset AS is_followed,
+         LEAD(is_moving) OVER steps_on AS next_moving, LEAD(replicas) OVER steps_on AS next_replicas
+  FROM steps
+  WINDOW steps_on AS (PARTITION BY cluster_id ORDER BY topic_id, partition_id, valid_from_offset)
 ), marked AS (
-  SELECT *,
+  SELECT *, CASE WHEN is_followed THEN next_moving END AS then_moving,
+         CASE WHEN is_followed THEN next_replicas END AS then_replicas,
          CASE WHEN is_moving THEN NOT goes_on OR NOT was_moving OR last_replicas <> replicas
                                   OR last_adding <> adding_replicas OR last_removing <> removing_replicas
-              WHEN NOT goes_on OR last_replicas = replicas THEN FALSE
+              WHEN last_replicas = replicas THEN FALSE
               WHEN was_moving THEN valid_from_exact
                                    AND array_except(last_replicas, last_removing) <> replicas
                                    AND array_except(last_replicas, last_adding) <> replicas
               ELSE TRUE END AS is_request
-  FROM versions
+  FROM followed
 ), runs AS (
+  -- The first of each partition is a request.
   SELECT *, SUM(CASE WHEN is_request THEN 1 ELSE 0 END)
-              OVER (PARTITION BY cluster_id, topic_id, partition_id ORDER BY valid_from_offset) AS run
+              OVER (PARTITION BY cluster_id ORDER BY topic_id, partition_id, valid_from_offset) AS run
   FROM marked WHERE is_moving OR is_request
 ), ended AS (
   -- Of each run the last version, with what is known of its first: by windows, as MIN and MAX of structs take
@@ -96,17 +108,17 @@ WITH flagged AS (
               WHEN valid_to_exact THEN 'superseded' END AS state
   FROM (
     SELECT *,
-           FIRST_VALUE(valid_from_offset) OVER by_offset AS begun_offset,
-           FIRST_VALUE(valid_from_at) OVER by_offset AS begun_at,
-           FIRST_VALUE(valid_from_exact) OVER by_offset AS begun_exact,
-           FIRST_VALUE(earliest_from_offset) OVER by_offset AS earliest_begun_offset,
-           FIRST_VALUE(earliest_from_at) OVER by_offset AS earliest_begun_at,
-           FIRST_VALUE(CASE WHEN goes_on THEN last_replicas END) OVER by_offset AS replicas_before,
+           FIRST_VALUE(valid_from_offset) OVER whole AS begun_offset,
+           FIRST_VALUE(valid_from_at) OVER whole AS begun_at,
+           FIRST_VALUE(valid_from_exact) OVER whole AS begun_exact,
+           FIRST_VALUE(earliest_from_offset) OVER whole AS earliest_begun_offset,
+           FIRST_VALUE(earliest_from_at) OVER whole AS earliest_begun_at,
+           FIRST_VALUE(CASE WHEN goes_on THEN last_replicas END) OVER whole AS replicas_before,
            MAX(commit_status) OVER whole AS run_status,
-           LEAD(run) OVER (PARTITION BY cluster_id, topic_id, partition_id ORDER BY valid_from_offset) AS next_run
+           LEAD(run) OVER (PARTITION BY cluster_id ORDER BY run, valid_from_offset) AS next_run
     FROM runs
-    WINDOW by_offset AS (PARTITION BY cluster_id, topic_id, partition_id, run ORDER BY valid_from_offset),
-           whole AS (PARTITION BY cluster_id, topic_id, partition_id, run)
+    WINDOW whole AS (PARTITION BY cluster_id, run ORDER BY valid_from_offset
+                     ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
   )
   WHERE next_run IS NULL OR next_run <> run
 )
@@ -163,14 +175,17 @@ WITH settings AS (
          COUNT(*) = COUNT(CASE WHEN is_exact THEN 1 END) AS is_exact
   FROM all_points
   GROUP BY cluster_id, topic_id, topic_name, `offset`, at
+), followed AS (
+  SELECT *, LEAD(topic_id) OVER by_topic = topic_id AS is_followed, LEAD(`offset`) OVER by_topic AS next_offset,
+         LEAD(at) OVER by_topic AS next_at, LEAD(is_exact) OVER by_topic AS next_exact
+  FROM points
+  WINDOW by_topic AS (PARTITION BY cluster_id ORDER BY topic_id, `offset`)
 )
 SELECT p.cluster_id, p.topic_id, p.topic_name, COALESCE(own.min_isr, shared.min_isr, 1) AS min_isr,
        p.`offset` AS from_offset, p.at AS from_at,
-       LEAD(p.`offset`) OVER (PARTITION BY p.cluster_id, p.topic_id ORDER BY p.`offset`) AS to_offset,
-       LEAD(p.at) OVER (PARTITION BY p.cluster_id, p.topic_id ORDER BY p.`offset`) AS to_at,
-       p.is_exact AS from_exact,
-       LEAD(p.is_exact) OVER (PARTITION BY p.cluster_id, p.topic_id ORDER BY p.`offset`) AS to_exact
-FROM points p
+       CASE WHEN p.is_followed THEN p.next_offset END AS to_offset, CASE WHEN p.is_followed THEN p.next_at END AS to_at,
+       p.is_exact AS from_exact, CASE WHEN p.is_followed THEN p.next_exact END AS to_exact
+FROM followed p
 LEFT JOIN settings own
   ON own.cluster_id = p.cluster_id AND own.resource_type = 'TOPIC' AND own.resource_name = p.topic_name
  AND own.valid_from_offset <= p.`offset` AND (own.valid_to_offset IS NULL OR own.valid_to_offset > p.`offset`)
@@ -197,11 +212,12 @@ WITH pieces AS (
    AND p.valid_from_offset < COALESCE(m.to_offset, 9223372036854775807)
   WHERE p.isr <> p.replicas AND cardinality(p.isr) < cardinality(p.replicas)
 ), below AS (
-  SELECT *, LAG(to_offset) OVER (PARTITION BY cluster_id, topic_id, partition_id ORDER BY from_offset) AS last_to
+  -- Windows over clusters: each of many partitions takes DataFusion long. A run is of one partition, and has a number.
+  SELECT *, LAG(to_offset) OVER (PARTITION BY cluster_id ORDER BY topic_id, partition_id, from_offset) AS last_to
   FROM pieces WHERE cardinality(isr) < min_isr
 ), runs AS (
   SELECT *, SUM(CASE WHEN last_to = from_offset AND from_exact THEN 0 ELSE 1 END)
-              OVER (PARTITION BY cluster_id, topic_id, partition_id ORDER BY from_offset) AS run
+              OVER (PARTITION BY cluster_id ORDER BY topic_id, partition_id, from_offset) AS run
   FROM below
 ), joined AS (
   SELECT cluster_id, topic_id, MAX(topic_name) AS topic_name, partition_id, MIN(from_offset) AS from_offset,
@@ -451,22 +467,25 @@ FROM records r JOIN log_ranges l
  AND r.`offset` >= l.first_offset AND r.`offset` < l.end_offset
 WHERE l.commit_status = 'truncated' AND NOT r.is_control AND r.type <> 'NO_OP_RECORD';
 
+-- Which partitions were created together: with their topic, or added to it later? One row per topic and time. Not exact:
+-- only a snapshot shows them; at or before, and not before earliest_offset and earliest_at (null: not bounded).
+CREATE OR REPLACE VIEW partition_batches AS
+SELECT p.cluster_id, p.topic_id, MIN(p.valid_from_offset) AS `offset`, p.valid_from_at AS changed_at,
+       COUNT(*) AS partition_count, MIN(p.partition_id) AS first_partition, MAX(p.partition_id) AS last_partition,
+       MAX(p.commit_status) AS commit_status, COUNT(p.known_from_offset) = 0 AS is_exact,
+       MIN(p.earliest_from_offset) AS earliest_offset, MIN(p.earliest_from_at) AS earliest_at
+FROM partitions p
+LEFT JOIN (SELECT cluster_id, topic_id, partition_id, valid_to_offset FROM partitions WHERE NOT valid_to_exact) former
+  ON former.cluster_id = p.cluster_id AND former.topic_id = p.topic_id AND former.partition_id = p.partition_id
+ AND former.valid_to_offset = p.valid_from_offset
+WHERE p.record_type = 'PARTITION_RECORD' AND former.topic_id IS NULL
+GROUP BY p.cluster_id, p.topic_id, p.valid_from_at;
+
 -- Which administrative operations took place (KIP-4), with the values before and after? Who requested them is not in
 -- the log. Where is_exact is false only a snapshot shows it: it happened at or before `offset` and changed_at, and not
 -- before earliest_offset and earliest_at (null: not bounded).
 CREATE OR REPLACE VIEW admin_events AS
-WITH partition_batches AS (
-  SELECT p.cluster_id, p.topic_id, p.valid_from_at, COUNT(*) AS partition_count, MIN(p.valid_from_offset) AS `offset`,
-         MIN(p.partition_id) AS first_partition, MAX(p.partition_id) AS last_partition,
-         MAX(p.commit_status) AS commit_status, COUNT(p.known_from_offset) = 0 AS is_exact,
-         MIN(p.earliest_from_offset) AS earliest_offset, MIN(p.earliest_from_at) AS earliest_at
-  FROM partitions p
-  LEFT JOIN (SELECT cluster_id, topic_id, partition_id, valid_to_offset FROM partitions WHERE NOT valid_to_exact) former
-    ON former.cluster_id = p.cluster_id AND former.topic_id = p.topic_id AND former.partition_id = p.partition_id
-   AND former.valid_to_offset = p.valid_from_offset
-  WHERE p.record_type = 'PARTITION_RECORD' AND former.topic_id IS NULL
-  GROUP BY p.cluster_id, p.topic_id, p.valid_from_at
-), config_texts AS (
+WITH config_texts AS (
   SELECT *, CASE WHEN redacted THEN '(secret)' ELSE value END AS shown FROM configs
 ), config_versions AS (
   SELECT *, LAG(shown) OVER same AS last_shown, LAG(valid_to_offset) OVER same AS last_to,
@@ -519,7 +538,7 @@ SELECT t.cluster_id, t.valid_from_offset AS `offset`, t.valid_from_at AS changed
        t.valid_from_exact AS is_exact, t.earliest_from_offset AS earliest_offset, t.earliest_from_at AS earliest_at
 FROM topics t
 LEFT JOIN partition_batches p
-  ON p.cluster_id = t.cluster_id AND p.topic_id = t.topic_id AND p.valid_from_at = t.valid_from_at
+  ON p.cluster_id = t.cluster_id AND p.topic_id = t.topic_id AND p.changed_at = t.valid_from_at
 LEFT JOIN (SELECT cluster_id, topic_id, valid_from_at, replicas FROM partitions
            WHERE partition_id = 0 AND record_type = 'PARTITION_RECORD') zero
   ON zero.cluster_id = t.cluster_id AND zero.topic_id = t.topic_id AND zero.valid_from_at = t.valid_from_at
@@ -528,12 +547,12 @@ SELECT cluster_id, valid_to_offset, valid_to_at, 'delete topic', 'TOPIC', topic_
        valid_to_exact, earliest_to_offset, earliest_to_at
 FROM topics WHERE ended_by = 'REMOVE_TOPIC_RECORD' OR NOT valid_to_exact
 UNION ALL
-SELECT p.cluster_id, p.`offset`, p.valid_from_at, 'add partitions', 'TOPIC', t.topic_name,
+SELECT p.cluster_id, p.`offset`, p.changed_at, 'add partitions', 'TOPIC', t.topic_name,
        p.first_partition || ' partitions', (p.last_partition + 1) || ' partitions', p.commit_status,
        p.is_exact, p.earliest_offset, p.earliest_at
 FROM partition_batches p
 JOIN topics t
-  ON t.cluster_id = p.cluster_id AND t.topic_id = p.topic_id AND p.valid_from_at > t.valid_from_at
+  ON t.cluster_id = p.cluster_id AND t.topic_id = p.topic_id AND p.changed_at > t.valid_from_at
  AND p.`offset` >= t.valid_from_offset AND (t.valid_to_offset IS NULL OR p.`offset` < t.valid_to_offset)
 UNION ALL
 SELECT cluster_id, begun_offset, begun_at, 'reassign partition', 'PARTITION', topic_name || '-' || partition_id,

@@ -396,6 +396,17 @@ METADATA: dict[str, Comments] = {
     | _of(LOG_RANGES, "commit_status"),
     "lost_records": _of(RECORDS, "cluster_id offset leader_epoch type appended_at")
     | _of(LOG_RANGES, "truncated_by_epoch evidence"),
+    "partition_batches": CLUSTER_ID
+    | _of(PARTITIONS, "topic_id")
+    | {"offset": "Offset at which the first was created; at or before it unless is_exact"}
+    | CHANGED_AT
+    | {
+        "partition_count": "Number of the partitions",
+        "first_partition": "Their lowest id",
+        "last_partition": "Their highest id",
+    }
+    | STATUS
+    | AT_OR_BEFORE,
     "admin_events": CLUSTER_ID
     | OFFSET
     | CHANGED_AT
