@@ -35,6 +35,8 @@ def holding(stored: ds.Dataset, condition: ds.Expression, clusters: Sequence[str
         for number in _with_clusters(fragment.metadata, wanted)
     ]
     candidates = ds.FileSystemDataset(groups, stored.schema, stored.format, stored.filesystem)
+    if len(groups) == 1:  # it has the rows, or there are none
+        return candidates
     meeting = candidates.to_batches(
         columns=[_NUMBER],
         filter=condition,
