@@ -19,6 +19,7 @@ from dashboards.report import aggregates
 from dashboards.report.plain_rows import plain, plain_rows
 from kraft_core.evidence.watermark_at import newest_watermark
 from kraft_core.format.capture import FOLLOWED_NODE_ID
+from transforms.lake.arrow_rows import each_cluster
 from transforms.lake.delta_rs import arrow_with, exists
 from transforms.lake.lives import life_words, named_clusters
 from transforms.lake.storage.location import Location
@@ -43,6 +44,7 @@ from transforms.quality.expectation_suites import WHOLE_LAKE
 
 Row = dict[str, Any]
 Rows = list[Row]
+Parts = dict[str, list[pa.RecordBatch]]
 # The newest rows that a table of the page holds.
 NEWEST = 60
 NEWEST_SETS = 200
@@ -102,7 +104,7 @@ def _fleet_voters(tables: LakeTables) -> Rows:
         ds.field("commit_status").is_null() | (ds.field("commit_status") != "truncated")
     )
     names = ("offset", "leader_epoch", "source", "voter_ids", "majority", "commit_status")
-    return _last_of(tables.rows(VOTER_SETS, *names, where=in_force), "offset")
+    return _last_of(tables.columns(VOTER_SETS, *names, where=in_force), "offset")
 
 
 def _fleet_logged(tables: LakeTables) -> Rows:
@@ -115,7 +117,7 @@ def _fleet_reported(tables: LakeTables) -> Rows:
     """The newest voter set that only describe outputs or quorum-states report."""
     where = ds.field("source").isin(ONLY_REPORTED) & ds.field("observed_to").is_valid()
     return _last_of(
-        tables.rows(VOTER_SETS, "leader_epoch", "source", "voter_ids", "observed_to", where=where),
+        tables.columns(VOTER_SETS, "leader_epoch", "source", "voter_ids", "observed_to", where=where),
         "leader_epoch",
         "observed_to",
     )
@@ -137,13 +139,20 @@ def _fleet_epochs(tables: LakeTables) -> Rows:
 def _fleet_changes(tables: LakeTables) -> Rows:
     names = ("offset", "leader_epoch", "kind", "voter_id", "changed_at", "changed_exact", "commit_status")
     timed = ds.field("changed_at").is_valid()
-    return _last_of(tables.rows(VOTER_CHANGES, *names, where=timed), "changed_at", "offset", "voter_id")
+    return _last_of(tables.columns(VOTER_CHANGES, *names, where=timed), "changed_at", "offset", "voter_id")
 
 
 def _fleet_watermarks(tables: LakeTables) -> Rows:
     """The bounds of the high watermark that hold at one moment."""
+    found = tables.columns(HIGH_WATERMARKS, "as_of", "lower_bound", "upper_bound")
+    if found is None:
+        return []
+    # Of each time the tightest bounds: to make Python values takes longest.
+    tightest = found.group_by(["cluster_id", "as_of"], use_threads=False).aggregate(
+        [("lower_bound", "max"), ("upper_bound", "min")]
+    )
     proofs: dict[str, Rows] = {}
-    for row in tables.rows(HIGH_WATERMARKS, "as_of", "lower_bound", "upper_bound"):
+    for row in plain_rows(tightest.rename_columns(["cluster_id", "as_of", "lower_bound", "upper_bound"])):
         proofs.setdefault(row["cluster_id"], []).append(row)
     return [{"cluster_id": cluster} | asdict(newest_watermark(rows)) for cluster, rows in proofs.items()]
 
@@ -211,12 +220,14 @@ def _grouped(found: pa.Table, **wanted: tuple[str, str]) -> Rows:
 LAST = pc.ScalarAggregateOptions(skip_nulls=False)
 
 
-def _last_of(rows: Iterable[Row], *order: str) -> Rows:
+def _last_of(found: pa.Table | None, *order: str) -> Rows:
     """The last row of each cluster in the given order."""
-    last: dict[str, Row] = {}
-    for row in sorted(rows, key=lambda r: tuple(r[name] for name in order)):
-        last[row["cluster_id"]] = row
-    return list(last.values())
+    if found is None:
+        return []
+    ordered = found.sort_by([(name, "ascending") for name in order])
+    numbered = pa.table({"cluster_id": ordered["cluster_id"], "number": pa.array(range(len(ordered)))})
+    last = numbered.group_by("cluster_id", use_threads=False).aggregate([("number", "max")])
+    return plain_rows(ordered.take(last["number_max"]))
 
 
 def _severities(rows: Iterable[Row]) -> Rows:
@@ -307,14 +318,20 @@ DETAIL: dict[str, tuple[Table, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-def ask_detail(lake: Location, clusters: Sequence[str]) -> dict[str, dict[str, Rows]]:
-    """The rows of each kind by cluster, aggregated or cut to a few."""
+def ask_detail(lake: Location, clusters: Sequence[str]) -> dict[str, Parts]:
+    """What the rows of each cluster are made from, by kind: `rows_of` makes them."""
     tables = LakeTables(lake, clusters)
-    found: dict[str, dict[str, Rows]] = {cluster: {} for cluster in clusters}
+    found: dict[str, Parts] = {cluster: {} for cluster in clusters}
     for kind, (table, names) in DETAIL.items():
-        for row in tables.rows(table, *names):
-            found[row["cluster_id"]].setdefault(kind, []).append(row)
-    return {cluster: few(rows) for cluster, rows in found.items()}
+        rows = tables.columns(table, *names)
+        for cluster, part in each_cluster(rows) if rows is not None else ():
+            found[cluster].setdefault(kind, []).append(part)
+    return found
+
+
+def rows_of(parts: Parts) -> dict[str, Rows]:
+    """The rows of one cluster by kind, aggregated or cut to a few."""
+    return few({kind: plain_rows(pa.Table.from_batches(some)) for kind, some in parts.items()})
 
 
 def ask_lake(lake: Location) -> Rows:

@@ -13,7 +13,7 @@ from typing import Any
 from dashboards.report.growth import ask_growth
 from dashboards.report.history_queries import ask_histories, under_min_isr, under_min_isr_now
 from dashboards.report.page import MOST_LISTED, Page, cluster_page, file_name, page
-from dashboards.report.queries import ask_detail, ask_fleet, ask_lake
+from dashboards.report.queries import Parts, ask_detail, ask_fleet, ask_lake, rows_of
 from dashboards.report.samples import ask_samples
 from dashboards.report.standing import origins, signed, stands
 from dashboards.report.state import NONE_FAILED, ClusterState, fleet
@@ -68,6 +68,32 @@ class _Pages:
     whole: Page
     beside: dict[str, bytes]
     standing: frozenset[str]
+
+
+@dataclass(frozen=True)
+class _Details(Mapping[str, dict[str, list[Row]]]):
+    """The rows by cluster, made when they are asked for: the page has no room for most of the clusters.
+
+    parts: of ask_detail; others: the rows of further kinds.
+    """
+
+    parts: Mapping[str, Parts]
+    others: Sequence[Mapping[str, dict[str, list[Row]]]]
+
+    def __getitem__(self, cluster: str) -> dict[str, list[Row]]:
+        found = rows_of(self.parts[cluster])
+        for of in self.others:
+            found |= of[cluster]
+        return found
+
+    def __contains__(self, cluster: object) -> bool:  # Mapping's would make the rows
+        return cluster in self.parts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.parts)
+
+    def __len__(self) -> int:
+        return len(self.parts)
 
 
 def folder_of(file: Path) -> Path:
@@ -149,7 +175,7 @@ def _pages(
     asked = {**ask_fleet(lake, clusters), **under_min_isr_now(spans), "rehearsals": rehearsals}
     states = fleet({**asked, **named}, now)
 
-    def rows_of(some: Sequence[ClusterState]) -> dict[str, dict[str, list[Row]]]:
+    def details(some: Sequence[ClusterState]) -> Mapping[str, dict[str, list[Row]]]:
         ids = [s.cluster_id for s in some]
         if not ids:  # which the tables would take for all
             return {}
@@ -160,24 +186,20 @@ def _pages(
                 pool.submit(ask_growth, lake, ids),
                 pool.submit(ask_samples, lake, ids),
             ]
-            details = ask_detail(lake, ids)
-            others = [each.result() for each in asked]
-        return {
-            cluster: found | {kind: rows for of in others for kind, rows in of[cluster].items()}
-            for cluster, found in details.items()
-        }
+            parts = ask_detail(lake, ids)
+            return _Details(parts, [each.result() for each in asked])
 
-    rows, folder = rows_of(states[:MOST_DETAILED]), folder_of(file)
+    rows, folder = details(states[:MOST_DETAILED]), folder_of(file)
     titles = _titles(lake, failed, names)
     made = page(states, rows, now, _name(lake), ask_lake(lake), failed, folder.name, titles)
     beside: dict[str, bytes] = {}
     others = [s for s in states[:MOST_LISTED] if s.cluster_id not in made.detailed]
     # Each table is read once: to find some clusters' rows takes as long as to read all.
-    origin = origins(lake, others, spans, (_name(lake), file.name)) if others else {}
+    origin = origins(lake, clusters, others, spans, (_name(lake), file.name)) if others else {}
     changed = [s for s in others if not stands(folder / file_name(s.cluster_id), origin[s.cluster_id])]
     standing = {file_name(s.cluster_id) for s in others} - {file_name(s.cluster_id) for s in changed}
     for some in _batches(changed):
-        found = rows_of(some)
+        found = details(some)
         for s in some:
             text = cluster_page(s, found[s.cluster_id], now, _name(lake), file.name)
             beside[file_name(s.cluster_id)] = zlib.compress(signed(text, origin[s.cluster_id]))
