@@ -472,6 +472,7 @@ WHERE l.commit_status = 'truncated' AND NOT r.is_control AND r.type <> 'NO_OP_RE
 CREATE OR REPLACE VIEW partition_batches AS
 SELECT p.cluster_id, p.topic_id, MIN(p.valid_from_offset) AS `offset`, p.valid_from_at AS changed_at,
        COUNT(*) AS partition_count, MIN(p.partition_id) AS first_partition, MAX(p.partition_id) AS last_partition,
+       MAX(CASE WHEN p.partition_id = 0 THEN CAST(cardinality(p.replicas) AS INT) END) AS replication_factor,
        MAX(p.commit_status) AS commit_status, COUNT(p.known_from_offset) = 0 AS is_exact,
        MIN(p.earliest_from_offset) AS earliest_offset, MIN(p.earliest_from_at) AS earliest_at
 FROM partitions p
@@ -534,14 +535,11 @@ WITH config_texts AS (
 )
 SELECT t.cluster_id, t.valid_from_offset AS `offset`, t.valid_from_at AS changed_at, 'create topic' AS operation,
        'TOPIC' AS resource_type, t.topic_name AS subject, CAST(NULL AS STRING) AS `before`,
-       p.partition_count || ' partitions, replication factor ' || cardinality(zero.replicas) AS `after`, t.commit_status,
+       p.partition_count || ' partitions, replication factor ' || p.replication_factor AS `after`, t.commit_status,
        t.valid_from_exact AS is_exact, t.earliest_from_offset AS earliest_offset, t.earliest_from_at AS earliest_at
 FROM topics t
 LEFT JOIN partition_batches p
   ON p.cluster_id = t.cluster_id AND p.topic_id = t.topic_id AND p.changed_at = t.valid_from_at
-LEFT JOIN (SELECT cluster_id, topic_id, valid_from_at, replicas FROM partitions
-           WHERE partition_id = 0 AND record_type = 'PARTITION_RECORD') zero
-  ON zero.cluster_id = t.cluster_id AND zero.topic_id = t.topic_id AND zero.valid_from_at = t.valid_from_at
 UNION ALL
 SELECT cluster_id, valid_to_offset, valid_to_at, 'delete topic', 'TOPIC', topic_name, topic_id, NULL, end_commit_status,
        valid_to_exact, earliest_to_offset, earliest_to_at

@@ -404,6 +404,7 @@ METADATA: dict[str, Comments] = {
         "partition_count": "Number of the partitions",
         "first_partition": "Their lowest id",
         "last_partition": "Their highest id",
+        "replication_factor": "Number of replicas of partition 0; null if it is none of them",
     }
     | STATUS
     | AT_OR_BEFORE,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from transforms.quality.alike_findings import alike_findings
@@ -19,6 +20,8 @@ MOST_CAPTURES = 80
 MOST_STEPS = 240
 # At most this many findings of one cause are listed beside the first.
 MOST_ALIKE = 40
+# What spans of the partitions of a topic have in common, beside the ISR.
+SAME_SPAN = itemgetter("topic_name", "from_at", "to_at", "from_exact", "to_exact", "min_isr", "commit_status")
 # The rule that a LEADER_CHANGE names the voters in force and was granted by a majority of them.
 ELECTION_RULE = 23
 
@@ -231,19 +234,7 @@ def partitions_together(found: Iterable[Row]) -> list[Row]:
     """A row, with its partitions, for the spans of a topic that differ only in the partition."""
     alike: dict[tuple[Any, ...], Row] = {}
     for span in found:
-        key = tuple(
-            str(span[name])
-            for name in (
-                "topic_name",
-                "from_at",
-                "to_at",
-                "from_exact",
-                "to_exact",
-                "isr",
-                "min_isr",
-                "commit_status",
-            )
-        )
+        key = (*SAME_SPAN(span), *span["isr"])
         row = alike.setdefault(key, span | {"partitions": []})
         row["partitions"].append(span["partition_id"])
     return list(alike.values())

@@ -35,7 +35,8 @@ def reassigned(lake: Path, *states: Row, last_end: int | None = None) -> list[Ro
 
 def ask(lake: Path, rows: list[Row]) -> list[Row]:
     write_for(lake, "reassignments", {"partitions": rows})
-    found = embedded_sql.query(lake, "reassignments", "SELECT * FROM reassignments ORDER BY begun_offset")
+    sql = "SELECT * FROM reassignments ORDER BY begun_offset"
+    found = embedded_sql.query(lake, "reassignments", sql, [rows[0]["cluster_id"]])  # as the page asks
     assert found is not None
     return found.to_pylist()
 
