@@ -124,6 +124,12 @@ def test_bytes_after_the_last_batch(tail, reason):
     assert damages(LOG + tail) == [(len(LOG), len(tail), reason)]
 
 
+@pytest.mark.parametrize("zeros", [63, 64, 575, 576, 577, 4671, 4672, (1 << 20) + 9])
+def test_a_tail_of_zeros_is_one_only_to_its_last_byte(zeros):
+    assert damages(LOG + bytes(zeros)) == [(len(LOG), zeros, "zero_tail")]
+    assert damages(LOG + bytes(zeros) + b"\x01") == [(len(LOG), zeros + 1, "garbage_tail")]
+
+
 def test_each_of_several_bad_batches_is_named():
     log = bytearray(LOG)
     for index in (3, 4, 5, 9):
