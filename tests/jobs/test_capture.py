@@ -52,6 +52,23 @@ def test_a_copy_is_the_same_capture_with_its_time(
     assert sorted(p.name for p in copy.directory.path.parent.iterdir()) == [copy.directory.path.name]
 
 
+def test_a_copy_is_on_disk_before_it_is_complete(
+    controller: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forced: dict[int, int] = {}
+    real, to = os.fsync, tmp_path / "to"
+
+    def force(handle: int) -> None:
+        real(handle)
+        assert list(to.glob("*/node-1/.copying-*"))
+        forced[os.fstat(handle).st_ino] = os.fstat(handle).st_size
+
+    monkeypatch.setattr(os, "fsync", force)
+    path = captured(controller, to).directory.path
+    files = [file for file in path.rglob("*") if file.is_file()]
+    assert forced == {file.stat().st_ino: file.stat().st_size for file in files}
+
+
 def test_a_copy_that_was_killed_is_no_capture(
     controller: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
