@@ -104,7 +104,8 @@ class LakeSource:
         for each in self._lacking.unsure:
             if each.concerns(wanted):
                 self._note(self._sentence(each))
-        for words in (*self._contested_before(wanted + 1), *self._refused_before(wanted + 1)):
+        refused = self._refused_before(wanted + 1, self._loaded_at(wanted))
+        for words in (*self._contested_before(wanted + 1), *refused):
             self._note(words)
         for transaction in rows_with(self._lake, METADATA_TRANSACTIONS, cluster_id=[self._id]):
             if transaction["begun_offset"] <= wanted < (transaction["ended_offset"] or wanted + 1):
@@ -128,10 +129,20 @@ class LakeSource:
             if first < end_offset
         ]
 
-    def _refused_before(self, end_offset: int) -> list[str]:
-        """The first record below an offset that Kafka refuses to replay, in words, if there is one."""
+    def _loaded_at(self, offset: int) -> int:
+        """Where the checkpoint took effect that the state after an offset was replayed from; -1: none."""
+        loaded = (step.first_offset for step in self._steps if isinstance(step, PathCheckpoint))
+        return max((first for first in loaded if first <= offset), default=-1)
+
+    def _refused_before(self, end_offset: int, loaded: int = -1) -> list[str]:
+        """The first record below an offset that Kafka refuses to replay, in words, if there is one.
+
+        loaded: where a checkpoint states what the records up to there changed.
+        """
         rows = rows_with(self._lake, REFUSED_RECORDS, ["offset", "type", "reason"], cluster_id=[self._id])
-        below = sorted((r["offset"], r["type"], r["reason"]) for r in rows if r["offset"] < end_offset)
+        below = sorted(
+            (r["offset"], r["type"], r["reason"]) for r in rows if loaded < r["offset"] < end_offset
+        )
         return [f"{type_} at offset {at} cannot be replayed: {reason}" for at, type_, reason in below[:1]]
 
     def _sentence(self, each: MissingRecords) -> str:

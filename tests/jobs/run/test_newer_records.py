@@ -7,11 +7,15 @@ from pathlib import Path
 import pytest
 
 from jobs.cli import main
+from jobs.time_travel.lake_source import LakeSource
 from jobs.time_travel.open_source import open_lake
 from kraft_core.format.batch import write_batch
+from kraft_core.image.replay_path import COMMITTED, PathCheckpoint, ReplayRange
+from tests.dashboards.small_lakes import write
 from tests.jobs.captured_logs import captured, metadata
 from tests.jobs.lakes import run
 from tests.kraft_core.batches import raw
+from transforms.lake.tables import REFUSED_RECORDS
 
 TOPIC, PARTITION, PARTITION_CHANGE, NO_OP = 2, 3, 5, 20
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -51,3 +55,26 @@ def test_the_state_above_them_is_doubted(tmp_path: Path, capsys: pytest.CaptureF
     printed = capsys.readouterr()
     assert "no difference in what is known" in printed.out
     assert all(f"warning: {note}" in printed.err for note in source.notes)
+
+
+def test_a_checkpoint_ends_the_doubt_about_a_refused_record(tmp_path: Path) -> None:
+    """It states what the record changed: a refused one above it counts again."""
+    of_row = {"leader_epoch": 1, "type": "PARTITION_CHANGE_RECORD", "cause": "unknown_partition"}
+    of_row |= {"subject": "7", "reason": "unknown", "by_controllers_only": False, "log_digest": ""}
+    of_row |= {"commit_status": COMMITTED, "base_end_offset": 0, "base_content_digest": ""}
+    rows = [{"cluster_id": "refused", "offset": offset, **of_row} for offset in (4, 9, 25)]
+    write(tmp_path, REFUSED_RECORDS, rows)
+    steps = [
+        ReplayRange(0, 6, 1, COMMITTED),
+        PathCheckpoint(10, 1, "digest", 1000),
+        ReplayRange(10, 30, 1, COMMITTED),
+    ]
+
+    def doubts(offset: int) -> list[str]:
+        source = LakeSource(tmp_path, "refused", [*steps])
+        source.image_at(offset)
+        return [note.split(" cannot ")[0] for note in source.notes if "cannot be replayed" in note]
+
+    first, second = (f"PARTITION_CHANGE_RECORD at offset {offset}" for offset in (4, 25))
+    wanted = {3: [], 4: [first], 5: [first], 9: [], 24: [], 25: [second], 29: [second]}
+    assert {offset: doubts(offset) for offset in wanted} == wanted
