@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -79,13 +80,19 @@ class Reading:
     def _file(self, piece: FileRange, path: str) -> Iterator[pa.RecordBatch]:
         """The rows of a piece whose file is on this machine."""
         batches, damage = _scanned(piece, path)
-        yield from self._damage(damage, piece.origin)
+        unread = [row for row in damage if row["reason"].startswith("unreadable")]
+        for row in unread:  # of the whole file: each piece says so of itself
+            row["size_bytes"] = piece.end
+        yield from self._damage(damage if unread else [*damage, *_missing(piece, path)], piece.origin)
         if piece.origin.source != LOG and piece.start == 0:
             yield from self._incomplete(piece, path)
         if piece.origin.last_offset is None:
             batches = batches.select(self.wanted.batches(batches.base_offsets, batches.last_offsets))
         try:
             yield from self._records(piece.origin, path, batches)
+        except (_ChangedError, FileNotFoundError):
+            words = "it changed while it was read; run the query again"
+            raise SourceError(f"{piece.origin.file}: {words}") from None
         except (SourceError, OSError):
             raise
         except Exception as error:  # its message may quote a value
@@ -111,6 +118,7 @@ class Reading:
                 last_offsets, positions = places.last_offsets[part], places.positions[part]
                 some = records.slice(first, ROWS)
                 yield record_rows(some, origin, self.schema, last_offsets, positions)
+        follow.end()
 
     def _incomplete(self, piece: FileRange, path: str) -> Iterator[pa.RecordBatch]:
         """A row for a checkpoint that is not a complete snapshot, beside those of its damage."""
@@ -157,12 +165,12 @@ class ScannedBatches:
     base_offsets: Int64s
     last_offsets: Int64s
     crcs: Int64s
+    record_counts: Int64s
 
     def select(self, rows: Any) -> ScannedBatches:
         if rows.all():
             return self
-        columns = (self.starts, self.sizes, self.base_offsets, self.last_offsets, self.crcs)
-        return ScannedBatches(*(column[rows] for column in columns))
+        return ScannedBatches(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
 def _scanned(piece: FileRange, path: str) -> tuple[ScannedBatches, list[Row]]:
@@ -192,8 +200,25 @@ def _scanned(piece: FileRange, path: str) -> tuple[ScannedBatches, list[Row]]:
             break
     if piece.origin.last_offset is not None:
         damage = [row | {"lost_from_offset": None, "lost_to_offset": None} for row in damage]
-    columns = ("position", "size_bytes", "base_offset", "last_offset", "crc")
+    columns = ("position", "size_bytes", "base_offset", "last_offset", "crc", "record_count")
     return ScannedBatches(*(_joined(good, name) for name in columns)), damage
+
+
+def _missing(piece: FileRange, path: str) -> Iterator[Row]:
+    """What a piece lacks of a file that went away or became shorter after the query was planned, as damage.
+
+    Without it a file that ends after a batch would look whole.
+    """
+    reason, size = "the file became shorter", 0
+    try:
+        with Path(path).open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+    except OSError as error:
+        reason = error.strerror or str(error)
+    begins = max(size, piece.start)
+    if begins < piece.end:
+        row = Unread(piece.origin, f"unreadable: {reason}").row
+        yield row | {"position": begins, "size_bytes": piece.end - begins}
 
 
 def _joined(parts: list[pa.RecordBatch], name: str) -> Int64s:
@@ -201,22 +226,33 @@ def _joined(parts: list[pa.RecordBatch], name: str) -> Int64s:
     return np.concatenate([np.empty(0, np.int64), *held]).astype(np.int64)
 
 
+class _ChangedError(Exception):
+    """The batches that were decoded are not those that the scan found."""
+
+
 class Following:
-    """Finds the batch of each record while batches are decoded in their order."""
+    """Finds the batch of each record while batches are decoded in their order. Raises _ChangedError."""
 
     def __init__(self, batches: ScannedBatches) -> None:
         self._batches = batches
         self._at = -1
+        self._begun = 0
 
     def places(self, records: pa.RecordBatch) -> BatchPlaces:
         """Of the next records: each batch begins with position_in_batch 0, and some have no record."""
         bases, crcs = (records[name].to_numpy() for name in ("batch_base_offset", "batch_crc"))
         begins = records["position_in_batch"].to_numpy() == 0
+        self._begun += int(np.count_nonzero(begins))
         numbers = self._at + np.cumsum(begins)
         if not self._fits(numbers, bases, crcs):
             numbers = self._one_by_one(begins, bases, crcs)
         self._at = int(numbers[-1])
         return BatchPlaces(self._batches.starts[numbers], self._batches.last_offsets[numbers])
+
+    def end(self) -> None:
+        """All is decoded: every batch that has records has been found."""
+        if self._begun < np.count_nonzero(self._batches.record_counts > 0):
+            raise _ChangedError
 
     def _fits(self, numbers: Int64s, bases: Int64s, crcs: Int64s) -> bool:
         found = self._batches
@@ -228,7 +264,10 @@ class Following:
         found, at = self._batches, self._at
         for row in range(len(begins)):
             at += bool(begins[row])
-            while (found.base_offsets[at], found.crcs[at]) != (bases[row], crcs[row]):
+            batch = bases[row], crcs[row]
+            while at < len(found.crcs) and (found.base_offsets[at], found.crcs[at]) != batch:
                 at += 1
+            if at == len(found.crcs):
+                raise _ChangedError
             numbers[row] = at
         return numbers
