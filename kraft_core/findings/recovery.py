@@ -86,12 +86,14 @@ def recovery_advice(
     without: Iterable[int] = (),
     reported_epoch: int | None = None,
     cut: Mapping[str, str] = NONE_CUT,
+    backups_of: frozenset[int] = frozenset(),
 ) -> RecoveryAdvice:
     """The advice that the newest captures of a cluster's replicas give.
 
     findings: the cluster's, by findings.judge. without: ids of nodes that are gone for good; what their
     captures hold is still known, but they are not candidates and do not count. reported_epoch: the highest
-    that a describe output reports. cut: as RecoveryCase has it.
+    that a describe output reports. cut: as RecoveryCase has it. backups_of: ids of nodes that are gone, whose
+    captures are candidates all the same; of equal logs, those of other voters have the better claim.
     """
     gone = frozenset(without)
     newest = newest_of(known)
@@ -107,6 +109,8 @@ def recovery_advice(
     candidates.sort(key=_claim)
     voters = [c for c in candidates if not c.is_observer]
     best = [c for c in candidates if voters and _log(c) == _log(voters[0])]
+    remaining = [c for c in best if c.node_id not in backups_of]
+    best = remaining if any(not c.is_observer for c in remaining) else best
     case = _case(known, counting, best, ranges, findings, gone, newest, cut)
     captured = {capture.capture_id: capture for capture in known.facts.captures}
     best = [c for c in best if not c.is_observer or is_usable(case, captured[c.capture_id])]

@@ -79,8 +79,8 @@ def choose(
     log may have gone on, and why. beside: what else shows two histories, in sentences.
     """
     backups = {c.capture_id: _MAY_HAVE_GONE_ON for c in known.facts.captures if c.node_id in gone}
-    advice = recovery_advice(known, findings, cut={**cut, **backups})
-    candidates = sorted((*advice.best, *advice.others), key=_claim)
+    advice = recovery_advice(known, findings, cut={**cut, **backups}, backups_of=gone)
+    candidates = sorted((*advice.best, *advice.others), key=lambda candidate: _claim(candidate, gone))
     captures = {capture.capture_id: capture for capture in known.facts.captures}
     contested = [*_lives(known, other_lives), *_contested(known, findings), *beside]
     refusals = [*_broken(findings), *_uncaptured(known, gone)]
@@ -136,10 +136,10 @@ def _lines_text(candidates: Iterable[RecoveryCandidate]) -> str:
     )
 
 
-def _claim(candidate: RecoveryCandidate) -> tuple[int, int, bool, int, str]:
-    """Best first; of equal logs a voter's, then the lowest id's."""
-    epoch, end = candidate.last_leader_epoch, candidate.log_end_offset
-    return -epoch, -end, candidate.is_observer, candidate.node_id, candidate.directory_id
+def _claim(candidate: RecoveryCandidate, gone: frozenset[int]) -> tuple[int, int, bool, bool, int, str]:
+    """Best first; of equal logs a voter's, then one that is not gone, then the lowest id's."""
+    epoch, end, node = candidate.last_leader_epoch, candidate.log_end_offset, candidate.node_id
+    return -epoch, -end, candidate.is_observer, node in gone, node, candidate.directory_id
 
 
 def _lives(known: Conclusions, others: Sequence[Conclusions]) -> Iterator[str]:

@@ -228,6 +228,16 @@ def test_a_quorum_state_older_than_the_log_is_a_loss(tmp_path: Path, node: int) 
     assert plan.made.source_end == 507
 
 
+@pytest.mark.parametrize("node", [1, 2, 3])
+def test_the_log_of_a_voter_that_remains_is_preferred_to_an_equal_one(tmp_path: Path, node: int) -> None:
+    """The others are a majority, whatever the one that is gone stored after its capture."""
+    captures = copied(WHOLE, tmp_path, 1, 2, 3)
+    plan = planned(captures, request(gone=frozenset({node}), are_stopped=True, brokers_stopped=True))
+    assert (plan.verdict, losses(plan)) == ("SAFE", [])
+    both = planned(captures, request(gone=frozenset({node, 3 if node < 3 else 1}), are_stopped=True))
+    assert UNSEEN_RECORDS in losses(both)
+
+
 def test_the_capture_of_a_voter_whose_disk_is_gone_does_not_count(tmp_path: Path) -> None:
     """A backup of it: what it stored afterwards, and committed with another that is gone, is not known."""
     captures = copied(WHOLE, tmp_path, 1, 2)

@@ -23,12 +23,14 @@ EVERYONE = frozenset(range(1, 10))
 
 
 def _choices(execution: Execution, copies: tuple[Copy, ...]) -> list[Choice]:
-    """By the best claim, and by the end of each captured log as somebody may name it."""
+    """By the best claim, also with a node gone, and by the end of each log as somebody may name it."""
     known = conclude(facts_of((execution,), copies))
     findings = judge(known)
     lines = [None, *sorted(line_ends(known))]
-    gone = EVERYONE - {capture.node_id for capture in known.facts.captures}
-    return [choose(known, findings, gone, are_stopped=True, line=line) for line in lines]
+    captured = {capture.node_id for capture in known.facts.captures}
+    gone = EVERYONE - captured
+    backups = [choose(known, findings, gone | {node}, are_stopped=True) for node in sorted(captured)[:1]]
+    return [*backups, *(choose(known, findings, gone, are_stopped=True, line=line) for line in lines)]
 
 
 def _lacked(execution: Execution, copies: tuple[Copy, ...], choice: Choice, by: int) -> list[object]:
