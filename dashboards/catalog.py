@@ -23,6 +23,7 @@ from dashboards.definitions import (
     over_tables,
     statements,
 )
+from dashboards.evaluated_views import EvaluatedViews
 from transforms.lake.delta_rs import newest_version
 from transforms.lake.lake import Lake, escape, existing_lake, stored_schema
 from transforms.lake.storage.location import Location
@@ -48,7 +49,7 @@ class AskedLake:
     """A lake that is only read, of which the session's catalog gets what statements name.
 
     Small tables are registered as the files of their newest version, which takes Spark a tenth of the time
-    that Delta's own take it, and again when a run has written them.
+    that Delta's own take it, views of them as their rows, and both again when a run has written them.
     """
 
     def __init__(self, spark: SparkSession, path: Location) -> None:
@@ -56,12 +57,17 @@ class AskedLake:
         self._lake = existing_lake(spark, path)
         self._versions: dict[Table, int | None] = {}
         self._defined: set[str] = set()
+        self._evaluated = EvaluatedViews(path)
         _use_database(spark)
 
-    def register(self, asked: str) -> None:
-        """Register what SQL needs and the catalog lacks; tables that no run has written are created empty."""
-        names = needed(asked)
-        of_delta = names is None or bool(_OF_DELTA.search(asked))
+    def register(self, asked: str, session: SparkSession | None = None) -> None:
+        """Register what SQL needs and the catalog lacks; tables that no run has written are created empty.
+
+        session: where it will be asked, unless in the lake's own: temporary views are one session's alone.
+        """
+        of_delta = needed(asked) is None or bool(_OF_DELTA.search(asked))
+        evaluated = self._evaluated.register(session or self._lake.spark, asked)
+        names = needed(asked, evaluated)
         tables = _tables_among(names)
         create_tables(self._lake, names)
         with ThreadPoolExecutor(4) as threads:

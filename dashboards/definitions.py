@@ -6,7 +6,7 @@ dashboards.catalog and dashboards.published run them by Spark, dashboards.embedd
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from functools import cache
 from importlib import resources
 
@@ -17,26 +17,38 @@ from transforms.lake.tables import HISTORIES
 
 # Views over tables and over what over_tables makes, in the order in which they build on each other.
 FILES = ("views.sql", "histories.sql")
+SELECTS = {"select", "with", "from", "values"}
 # Statements that need only the tables, views and functions that they name.
-QUERIES = {"select", "with", "from", "values", "describe", "desc", "explain"}
+QUERIES = SELECTS | {"describe", "desc", "explain"}
 
 
-def needed(asked: str) -> set[str] | None:
+def needed(asked: str, evaluated: Set[str] = frozenset()) -> set[str] | None:
     """The tables, views and functions that SQL names, and those that their definitions name.
 
-    None if that does not cover the statement: SHOW, for one, needs all of them.
+    None if that does not cover the statement: SHOW, for one, needs all of them. The views `evaluated` are
+    there, and left out.
     """
-    queries = re.findall(r"(?:^|;)\s*(\w+)", asked)
-    if not queries or {word.lower() for word in queries} - QUERIES:
+    if not _are_all(asked, QUERIES):
         return None
     definitions = {defined(statement): statement for statement in every_definition()}
     found: set[str] = set()
-    mentioned = _words(asked)
+    mentioned = named(asked) - evaluated
     while mentioned:
         name = mentioned.pop()
         found.add(name)
-        mentioned |= _words(definitions.get(name, "")) - found
+        mentioned |= named(definitions.get(name, "")) - found
     return found
+
+
+def are_selects(asked: str) -> bool:
+    """Whether SQL asks for rows and nothing else."""
+    return _are_all(asked, SELECTS)
+
+
+def _are_all(asked: str, kinds: set[str]) -> bool:
+    """Whether every statement begins with one of these words."""
+    begin = {word.lower() for word in re.findall(r"(?:^|;)\s*(\w+)", asked)}
+    return bool(begin) and begin <= kinds
 
 
 def every_definition() -> list[str]:
@@ -92,7 +104,8 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _words(sql: str) -> set[str]:
+def named(sql: str) -> set[str]:
+    """The words of SQL, and so whatever it names."""
     return set(re.findall(r"\w+", sql.lower()))
 
 

@@ -25,9 +25,25 @@ from transforms.lake.tables import REPLAYS, TABLES, Table
 
 # Spark's spelling and DataFusion's.
 EQUIVALENTS = (
-    (r"UNIX_MILLIS\((\w+)\)", r"CAST(to_timestamp_millis(\1) AS BIGINT)"),
+    # Of microseconds, rounded down, as before 1970, too.
+    (
+        r"UNIX_MILLIS\((\w+)\)",
+        r"(CAST(\1 AS BIGINT) / 1000 - CASE WHEN CAST(\1 AS BIGINT) % 1000 < 0 THEN 1 ELSE 0 END)",
+    ),
+    # Spark leaves control characters around a number out, too, as Kafka does.
+    (
+        r"TRY_CAST\((\w+) AS INT\)",
+        r"TRY_CAST(regexp_replace(\1, '^[\\x00-\\x20\\x7f]+|[\\x00-\\x20\\x7f]+$', '', 'g') AS INT)",
+    ),
     (r"EXPLODE\(", "unnest("),
     (r"MAX_BY\((\w+), (\w+)\)", r"last_value(\1 ORDER BY \2)"),
+    (r"MIN_BY\((\w+), (\w+)\)", r"first_value(\1 ORDER BY \2)"),
+    (r"collect_set\(", "array_agg(DISTINCT "),
+    (r"COLLECT_LIST\(", "array_agg("),
+    (r"\bARRAY\(", "make_array("),
+    (r"\bsequence\(", "generate_series("),
+    (r"\btry_element_at\(", "array_element("),
+    (r"\bslice\((.+), 1, (\d+)\)", r"array_slice(\1, 1, \2)"),
 )
 SETTINGS = {
     # DataFusion compares the schemas of a plan including the comments of columns, and fails where a UNION

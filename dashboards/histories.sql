@@ -1,13 +1,15 @@
 -- Views of the cluster's metadata over time, from the histories. The comment above each view is the question that it
 -- answers. dashboards/history_views.py defines the views *_now and *_committed and the functions *_as_of and *_at.
 --
--- Spark runs these views, and for the report DataFusion runs admin_events, under_min_isr and what they are made of
--- (dashboards/embedded_sql.py). Those keep to what both engines read: CASE, not IF; cardinality, not size; || for text.
+-- Spark runs these views; for the report, and where their tables are small, DataFusion does: dashboards/embedded_sql.py.
+-- They keep to what both engines read: CASE, not IF; cardinality, not size; || for text.
 
 -- How did each partition change? Each version with the previous one. Truncated changes are omitted.
 CREATE OR REPLACE VIEW partition_changes AS
 SELECT *,
-       LAG(struct(leader, isr, replicas, adding_replicas, removing_replicas, eligible_leader_replicas))
+       LAG(named_struct('leader', leader, 'isr', isr, 'replicas', replicas, 'adding_replicas', adding_replicas,
+                        'removing_replicas', removing_replicas,
+                        'eligible_leader_replicas', eligible_leader_replicas))
          OVER (PARTITION BY cluster_id, topic_id, partition_id ORDER BY valid_from_offset) AS `before`
 FROM partitions;
 
@@ -181,7 +183,7 @@ WITH settings AS (
   FROM points
   WINDOW by_topic AS (PARTITION BY cluster_id ORDER BY topic_id, `offset`)
 )
-SELECT p.cluster_id, p.topic_id, p.topic_name, COALESCE(own.min_isr, shared.min_isr, 1) AS min_isr,
+SELECT p.cluster_id, p.topic_id, p.topic_name, COALESCE(own.min_isr, shared.min_isr, CAST(1 AS INT)) AS min_isr,
        p.`offset` AS from_offset, p.at AS from_at,
        CASE WHEN p.is_followed THEN p.next_offset END AS to_offset, CASE WHEN p.is_followed THEN p.next_at END AS to_at,
        p.is_exact AS from_exact, CASE WHEN p.is_followed THEN p.next_exact END AS to_exact
@@ -274,14 +276,15 @@ WITH versions AS (
                  WHEN in_controlled_shutdown AND NOT was_shutting_down THEN 'controlled shutdown' END AS event
   FROM versions
 ), runs AS (
-  SELECT *, SUM(CASE WHEN event IS NULL AND valid_from_exact THEN 0 ELSE 1 END)
+  SELECT *, CASE WHEN event IN ('registered', 'registered again') THEN last_incarnation END AS incarnation_before,
+         CASE WHEN valid_from_exact THEN event END AS exact_event,
+         SUM(CASE WHEN event IS NULL AND valid_from_exact THEN 0 ELSE 1 END)
               OVER (PARTITION BY cluster_id, broker_id ORDER BY valid_from_offset) AS run
   FROM events
 ), joined AS (
   SELECT cluster_id, broker_id, MIN(broker_epoch) AS broker_epoch, MIN(incarnation_id) AS incarnation_id,
-         MIN_BY(CASE WHEN event IN ('registered', 'registered again') THEN last_incarnation END, valid_from_offset)
-           AS incarnation_before, MIN(state) AS state,
-         MIN_BY(CASE WHEN valid_from_exact THEN event END, valid_from_offset) AS began_as,
+         MIN_BY(incarnation_before, valid_from_offset) AS incarnation_before, MIN(state) AS state,
+         MIN_BY(exact_event, valid_from_offset) AS began_as,
          MIN(valid_from_offset) AS from_offset,
          CASE WHEN COUNT(*) = COUNT(valid_to_offset) THEN MAX(valid_to_offset) END AS to_offset,
          MIN(valid_from_at) AS from_at, CASE WHEN COUNT(*) = COUNT(valid_to_offset) THEN MAX(valid_to_at) END AS to_at,
@@ -301,9 +304,9 @@ WITH versions AS (
          from_offset, to_offset, from_at, to_at, from_exact, to_exact, commit_status
   FROM followed
   UNION ALL
-  SELECT cluster_id, broker_id, NULL, NULL, incarnation_id, 'unregistered',
-         CASE WHEN to_exact THEN 'unregistered' END, next_as, to_offset, next_offset, to_at, next_at, to_exact,
-         next_exact, end_commit_status
+  SELECT cluster_id, broker_id, NULL AS broker_epoch, NULL AS incarnation_id, incarnation_id AS incarnation_before,
+         'unregistered', CASE WHEN to_exact THEN 'unregistered' END, next_as, to_offset, next_offset, to_at, next_at,
+         to_exact, next_exact, end_commit_status
   FROM followed WHERE to_offset IS NOT NULL AND NOT to_offset <=> next_offset
 )
 SELECT *, UNIX_MILLIS(to_at) - UNIX_MILLIS(from_at) AS state_ms FROM periods;
@@ -345,17 +348,18 @@ LEFT JOIN moves m
 -- but not now. unknown: it never did. lost: it reported only that the directory is offline. unregistered: the
 -- broker itself is gone. From metadata.version 3.7-IV2 on; before, the log names no directories.
 CREATE OR REPLACE VIEW stranded_replicas AS
-WITH placed AS (
-  SELECT cluster_id, topic_id, topic_name, partition_id, leader, isr, eligible_leader_replicas, directories,
-         commit_status, place, broker_id
-  FROM partitions LATERAL VIEW POSEXPLODE(replicas) AS place, broker_id
-  WHERE valid_to_offset IS NULL
+WITH numbered AS (
+  SELECT *, EXPLODE(sequence(1, CAST(cardinality(replicas) AS INT))) AS place
+  FROM partitions WHERE valid_to_offset IS NULL AND cardinality(replicas) > 0
+), placed AS (
+  SELECT *, try_element_at(replicas, place) AS broker_id, try_element_at(directories, place) AS directory_id
+  FROM numbered
 ), registered AS (
   SELECT cluster_id, broker_id, directory_id, MAX(valid_to_at) AS registered_until
-  FROM brokers LATERAL VIEW EXPLODE(log_dirs) AS directory_id
+  FROM (SELECT cluster_id, broker_id, valid_to_at, EXPLODE(log_dirs) AS directory_id FROM brokers)
   GROUP BY cluster_id, broker_id, directory_id
 ), judged AS (
-  SELECT p.*, p.directories[p.place] AS directory_id, b.broker_id IS NOT NULL AS is_registered, b.log_dirs
+  SELECT p.*, b.broker_id IS NOT NULL AS is_registered, b.log_dirs
   FROM placed p LEFT JOIN brokers b
     ON b.cluster_id = p.cluster_id AND b.broker_id = p.broker_id AND b.valid_to_offset IS NULL
 )
@@ -365,7 +369,7 @@ SELECT j.cluster_id, j.broker_id, j.directory_id,
             WHEN r.directory_id IS NULL THEN 'unknown' ELSE 'offline' END AS directory_state,
        r.registered_until, j.topic_id, j.topic_name, j.partition_id, j.leader,
        array_contains(j.isr, j.broker_id) AS is_in_isr,
-       array_union(j.isr, j.eligible_leader_replicas) = array(j.broker_id) AS is_only_copy, j.commit_status
+       array_union(j.isr, j.eligible_leader_replicas) = ARRAY(j.broker_id) AS is_only_copy, j.commit_status
 FROM judged j
 LEFT JOIN registered r
   ON r.cluster_id = j.cluster_id AND r.broker_id = j.broker_id AND r.directory_id = j.directory_id
@@ -494,8 +498,12 @@ WITH config_texts AS (
   FROM config_texts
   WINDOW same AS (PARTITION BY cluster_id, resource_type, resource_name, name ORDER BY valid_from_offset)
 ), quota_texts AS (
-  SELECT *, CASE WHEN abs(value) < 1e36 AND value = floor(value) THEN CAST(CAST(value AS DECIMAL(38, 1)) AS STRING)
-                 ELSE CAST(value AS STRING) END AS shown
+  -- Both engines write the same digits, but exponents each in its own way, and for other numbers.
+  SELECT *, CASE WHEN abs(value) >= 1e-5 AND abs(value) < 1e16 OR abs(value) = 0
+                 THEN regexp_replace(CAST(CAST(CAST(value AS STRING) AS DECIMAL(38, 22)) AS STRING),
+                                     '([.][0-9]+?)0*$', '$1')
+                 ELSE regexp_replace(replace(upper(CAST(value AS STRING)), 'INFINITY', 'INF'),
+                                     '^(-?[0-9])E', '$1.0E') END AS shown
   FROM client_quotas
 ), quota_versions AS (
   SELECT *, LAG(shown) OVER same AS last_shown, LAG(valid_to_offset) OVER same AS last_to,
@@ -646,8 +654,9 @@ WITH nodes AS (
   SELECT cluster_id, 'controller', controller_id, NULL, features, commit_status
   FROM controllers WHERE valid_to_offset IS NULL
 ), ranges AS (
-  SELECT cluster_id, kind, node_id, feature.name, feature.min_supported_version, feature.max_supported_version
-  FROM nodes LATERAL VIEW EXPLODE(features) AS feature
+  SELECT cluster_id, kind, node_id, feature['name'] AS name, feature['min_supported_version'] AS min_supported_version,
+         feature['max_supported_version'] AS max_supported_version
+  FROM (SELECT cluster_id, kind, node_id, EXPLODE(features) AS feature FROM nodes)
 ), newest AS (
   SELECT cluster_id, name, MAX(max_supported_version) AS level FROM ranges GROUP BY cluster_id, name
 )
@@ -666,8 +675,9 @@ ORDER BY n.cluster_id, feature, n.kind, n.node_id;
 -- is_restart: a state that came before in a migration followed a later one.
 CREATE OR REPLACE VIEW zk_migrations AS
 WITH states AS (
-  SELECT cluster_id, `offset`, appended_at AS changed_at, commit_status, zk_migration_state.zk_migration_state AS state,
-         LAG(zk_migration_state.zk_migration_state) OVER (PARTITION BY cluster_id ORDER BY `offset`) AS before
+  SELECT cluster_id, `offset`, appended_at AS changed_at, commit_status,
+         zk_migration_state['zk_migration_state'] AS state,
+         LAG(zk_migration_state['zk_migration_state']) OVER (PARTITION BY cluster_id ORDER BY `offset`) AS former
   FROM record_status
   WHERE type = 'ZK_MIGRATION_STATE_RECORD' AND COALESCE(commit_status, '') <> 'truncated'
 ), migrating AS (
@@ -679,10 +689,10 @@ WITH states AS (
 )
 SELECT s.cluster_id, s.`offset`, s.changed_at,
        CASE s.state WHEN 0 THEN 'NONE' WHEN 1 THEN 'MIGRATION' WHEN 2 THEN 'PRE_MIGRATION' WHEN 3 THEN 'POST_MIGRATION'
-                    ELSE CONCAT('unknown (', s.state, ')') END AS state,
-       COALESCE(m.brokers_in_zk_mode, ARRAY()) AS brokers_in_zk_mode,
+                    ELSE 'unknown (' || s.state || ')' END AS state,
+       COALESCE(m.brokers_in_zk_mode, array_except(ARRAY(CAST(1 AS INT)), ARRAY(CAST(1 AS INT)))) AS brokers_in_zk_mode,
        s.state = 3 AND m.brokers_in_zk_mode IS NOT NULL AS finished_early,
-       COALESCE(s.before = 3 AND s.state <> 3 OR s.before = 1 AND s.state = 2, false) AS is_restart,
+       COALESCE(s.former = 3 AND s.state <> 3 OR s.former = 1 AND s.state = 2, false) AS is_restart,
        s.commit_status
 FROM states s
 LEFT JOIN migrating m ON m.cluster_id = s.cluster_id AND m.`offset` = s.`offset`

@@ -41,18 +41,22 @@ ORDER BY cluster_id, leader_epoch;
 -- lower_as_of. A higher one that holds only later is later_lower_bound, from later_lower_as_of on.
 CREATE OR REPLACE VIEW watermark_bounds AS
 WITH lowers AS (
-  SELECT *, struct(-lower_bound, as_of) AS best_first FROM high_watermarks WHERE lower_bound IS NOT NULL
+  SELECT cluster_id, as_of, lower_bound, evidence FROM high_watermarks WHERE lower_bound IS NOT NULL
+), highest AS (
+  SELECT cluster_id, lower_bound, as_of AS begun_at
+  FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY cluster_id ORDER BY lower_bound DESC, as_of) AS nth FROM lowers)
+  WHERE nth = 1
 ), lasts AS (
   SELECT h.cluster_id, COALESCE(h.capped_at, l.begun_at) AS as_of, l.lower_bound, l.begun_at
-  FROM (SELECT cluster_id, MAX(as_of) FILTER (WHERE upper_bound IS NOT NULL) AS capped_at
+  FROM (SELECT cluster_id, MAX(CASE WHEN upper_bound IS NOT NULL THEN as_of END) AS capped_at
         FROM high_watermarks GROUP BY cluster_id) h
-  LEFT JOIN (SELECT cluster_id, MAX(lower_bound) AS lower_bound, MIN_BY(as_of, best_first) AS begun_at
-             FROM lowers GROUP BY cluster_id) l ON l.cluster_id = h.cluster_id
+  LEFT JOIN highest l ON l.cluster_id = h.cluster_id
 ), thens AS (
-  SELECT t.cluster_id, MAX(l.lower_bound) AS lower_bound, MIN_BY(l.evidence, l.best_first) AS lower_evidence,
-         MIN_BY(l.as_of, l.best_first) AS lower_as_of
-  FROM lasts t JOIN lowers l ON l.cluster_id = t.cluster_id AND l.as_of <= t.as_of
-  GROUP BY t.cluster_id
+  SELECT cluster_id, lower_bound, evidence AS lower_evidence, as_of AS lower_as_of
+  FROM (SELECT l.*, ROW_NUMBER() OVER (PARTITION BY l.cluster_id
+                                       ORDER BY l.lower_bound DESC, l.as_of, l.evidence) AS nth
+        FROM lasts t JOIN lowers l ON l.cluster_id = t.cluster_id AND l.as_of <= t.as_of)
+  WHERE nth = 1
 )
 SELECT t.cluster_id, t.as_of, n.lower_bound, n.lower_evidence, n.lower_as_of, u.latest_upper_bound, u.upper_as_of,
        CASE WHEN NOT t.lower_bound <=> n.lower_bound THEN t.lower_bound END AS later_lower_bound,
@@ -82,11 +86,15 @@ LEFT JOIN log_ranges l
 -- Between which bounds did the high watermark lie at a given time? One row per interval between two proofs; from_at is
 -- null before the first, to_at after the last. A null bound: nothing is proven on that side.
 CREATE OR REPLACE VIEW high_watermark_timeline AS
-WITH times AS (
-  SELECT cluster_id, as_of,
-         MAX(CASE WHEN lower_bound IS NOT NULL THEN struct(lower_bound AS bound, evidence, source) END) AS low,
-         MIN(CASE WHEN upper_bound IS NOT NULL THEN struct(upper_bound AS bound, evidence, source) END) AS high
+WITH placed AS (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY cluster_id ORDER BY lower_bound, evidence, source, as_of) AS low_place,
+         ROW_NUMBER() OVER (PARTITION BY cluster_id ORDER BY upper_bound, evidence, source, as_of) AS high_place
   FROM high_watermarks
+),
+times AS (
+  SELECT cluster_id, as_of, MAX(CASE WHEN lower_bound IS NOT NULL THEN low_place END) AS low,
+         MIN(CASE WHEN upper_bound IS NOT NULL THEN high_place END) AS high
+  FROM placed
   GROUP BY cluster_id, as_of
 ),
 intervals AS (
@@ -99,11 +107,13 @@ intervals AS (
   UNION ALL
   SELECT cluster_id, null, MIN(as_of), null, MIN(high) FROM times GROUP BY cluster_id
 )
-SELECT cluster_id, from_at, to_at, low.bound AS lower_bound, high.bound AS upper_bound,
-       low.evidence AS lower_evidence, low.source AS lower_source,
-       high.evidence AS upper_evidence, high.source AS upper_source
-FROM intervals
-ORDER BY cluster_id, from_at NULLS FIRST;
+SELECT i.cluster_id, i.from_at, i.to_at, l.lower_bound, u.upper_bound,
+       l.evidence AS lower_evidence, l.source AS lower_source,
+       u.evidence AS upper_evidence, u.source AS upper_source
+FROM intervals i
+LEFT JOIN placed l ON l.cluster_id = i.cluster_id AND l.low_place = i.low
+LEFT JOIN placed u ON u.cluster_id = i.cluster_id AND u.high_place = i.high
+ORDER BY i.cluster_id, i.from_at NULLS FIRST;
 
 -- Who could vote at a given time? One row per set: WHERE :time >= in_force_from AND (in_force_to IS NULL OR
 -- :time < in_force_to). A truncated set was also in force, until its truncation. Not exact: at or before;
@@ -128,11 +138,15 @@ WITH turns AS (
 ),
 hours AS (
   SELECT *, COUNT(*) OVER (PARTITION BY cluster_id, node_id, kind ORDER BY turned_at
-                           RANGE BETWEEN INTERVAL 1 HOUR PRECEDING AND CURRENT ROW) AS turns
+                           RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW) AS turns
   FROM turns
+),
+most AS (
+  SELECT *, MAX(turns) OVER (PARTITION BY cluster_id, node_id, kind) AS most_turns FROM hours
 )
-SELECT cluster_id, node_id, kind, MAX(turns) AS turns_in_an_hour, MAX_BY(turned_at, turns) AS until
-FROM hours
+SELECT cluster_id, node_id, kind, MAX(turns) AS turns_in_an_hour,
+       MAX(CASE WHEN turns = most_turns THEN turned_at END) AS until
+FROM most
 GROUP BY cluster_id, node_id, kind
 HAVING MAX(turns) >= 3
 ORDER BY cluster_id, turns_in_an_hour DESC;

@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
                 for sentence in out_of_reach(args.lake, statement):
                     warn_line(f"warning: {sentence}")
                 with progress.shown("tables, views and plan of the statement"):
-                    register(statement)
+                    register(statement, spark)
                     frame = spark.sql(statement)
                 show(args, frame, out)
         except PySparkException as error:
@@ -171,8 +171,8 @@ def _root_cause(thrown: Any) -> str:
     return lines[0].split(" SQLSTATE:")[0] if lines else "Spark failed"
 
 
-def open_catalog(args: argparse.Namespace) -> tuple[Any, Callable[[str], None]]:
-    """A session, and what registers in it what a statement needs of the lake."""
+def open_catalog(args: argparse.Namespace) -> tuple[Any, Callable[[str, Any], None]]:
+    """A session, and what registers for a session what a statement needs of the lake."""
     database = database_of(args)
     from jobs.runtime.session import open_session
 

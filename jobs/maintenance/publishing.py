@@ -93,8 +93,8 @@ def open_lake(spark: Any, path: Location, database: Database | None) -> None:
 
 def registering(
     spark: Any, path: Location, database: Database | None, whole: bool = False
-) -> Callable[[str], None]:
-    """What makes the tables and views that SQL names available by plain names.
+) -> Callable[[str, Any], None]:
+    """What makes the tables and views that SQL names available by plain names to the session that asks.
 
     That is done already where there is a database, and where the whole lake is asked for.
     """
@@ -106,5 +106,5 @@ def registering(
     return AskedLake(spark, path).register
 
 
-def _nothing_to_register(_: str) -> None:
+def _nothing_to_register(_: str, __: Any) -> None:
     """Where the whole lake is registered already."""

@@ -12,6 +12,11 @@ Row = dict[str, Any]
 MOST_OFFSET = 20
 # Of tokens, in ms; the last ones lie outside of every calendar.
 EXPIRATIONS = (1_795_252_516_632, 200, -1, -(1 << 63), (1 << 63) - 1)
+# Engines write them in their own ways.
+QUOTAS = (
+    0.0, -0.0, 0.5, 55.55, 0.1 + 0.2, 0.0005, 1e-5, 1e-7, 1048576.0, 12345678.9, 2e9, 1e15, 1e16, 2.0**63,
+    1e36, -1e308, float("nan"), float("inf"), float("-inf"),
+)  # fmt: skip
 
 
 def time_at(offset: int) -> datetime:
@@ -122,7 +127,7 @@ def random_histories(random: Random, cluster: str) -> dict[str, list[Row]]:
         }
 
     def config(start: int, end: int | None, name: str, secret: bool) -> Row:
-        value = None if secret else member(("1", "2", "many"))
+        value = None if secret else member(("1", "2", "many", "\x0b2\x7f"))
         ended_by = member(("CONFIG_RECORD", "REMOVE_TOPIC_RECORD"))
         return setting(start, end, "") | {
             "name": name, "value": value, "redacted": secret, "ended_by": ended_by if end else None,
@@ -141,7 +146,7 @@ def random_histories(random: Random, cluster: str) -> dict[str, list[Row]]:
                     *some(lambda s, e: config(s, e, "ssl.keystore.password", True)),
                     *random_settings(random, "")],
         "client_quotas": some(lambda s, e: version(s, e, entity_name="user=bob", key="producer_byte_rate",
-                                                   value=member((0.5, 1048576.0, 2e9, 55.55)))),
+                                                   value=member(QUOTAS))),
         "scram_users": some(lambda s, e: version(s, e, name="bob", mechanism="SCRAM-SHA-256")),
         "delegation_tokens": some(lambda s, e: version(
             s, e, token_digest="d", owner="User:bob", expiration_timestamp=member(EXPIRATIONS))),

@@ -20,8 +20,6 @@ from transforms.lake.tables import CAPTURES, RECORDS, TABLES
 
 # Columns that say when a row was written, and by which run; and ids that hang on the cluster's.
 NOT_COMPARED = {"run_id", "loaded_at", "finding_id", "observation_id"}
-# Views of the golden lake that tests/jobs/test_report.py asks Spark for: planning them takes seconds.
-ASKED_WHOLE = ("admin_events", "under_min_isr")
 # Tables that are no function of the captures.
 OF_THE_LAKE = {"runs"}
 

@@ -15,8 +15,6 @@ import pytest
 from dashboards import embedded_sql
 from dashboards.report.history_queries import admin_events
 from jobs.cli import main
-from tests.jobs.lakes import ASKED_WHOLE
-from tests.jobs.test_both_engines import same
 from transforms.lake.spark_rows import to_rows
 
 NOW = "2026-11-21T12:00:00Z"
@@ -158,14 +156,8 @@ def test_a_cluster_equals_sql(lake: Any, ask: Any, tmp_path: Path) -> None:
     assert next(row[2] for row in told if row[1] == "at most") == number(bounds["latest_upper_bound"])
 
 
-@pytest.mark.parametrize("view", ASKED_WHOLE)
-def test_the_page_asks_the_views_of_sql(lake: Any, ask: Any, view: str) -> None:
-    found = embedded_sql.query(lake.path, view, f"SELECT * FROM {view}")
-    assert same(found, ask(f"SELECT * FROM {view}"))
-
-
 def test_every_event_is_in_the_page(lake: Any, made: Path) -> None:
-    """The page has the newest, and those that repeat each other as one. Spark has the same, as above."""
+    """The page has the newest, and those that repeat each other as one. So has Spark: test_both_engines."""
     rows = admin_events(lake.path)
     asked = "SELECT cluster_id, operation, `offset` FROM admin_events"
     found = embedded_sql.query(lake.path, "admin_events", asked)

@@ -14,7 +14,6 @@ from jobs.time_travel.replica_source import open_replica
 from kraft_core.image.history import History, rows
 from kraft_core.image.image import Image
 from kraft_core.image.tables import KINDS
-from tests.jobs.lakes import ASKED_WHOLE
 from transforms.histories.missing import INCOMPLETE
 from transforms.histories.replay_plan import replays
 from transforms.histories.replay_tasks import RefusedInTasks, others_by_tasks, partitions_by_tasks
@@ -129,8 +128,7 @@ def sql(ask: Callable[[str], Any]) -> Callable[[str], list[tuple[Any, ...]]]:
 
 
 def by_the_pages_engine(lake: Any, view: str, query: str) -> list[tuple[Any, ...]]:
-    """As `sql`, without Spark: tests/jobs/test_report.py shows that both give all rows of the view alike."""
-    assert view in ASKED_WHOLE
+    """As `sql`, without Spark: both give all rows of the view alike (tests/jobs/test_both_engines.py)."""
     found = embedded_sql.query(lake.path, view, query.replace("OURS", f"cluster_id = '{DYNAMIC}'"))
     assert found
     return [tuple(row.values()) for row in found.to_pylist()]

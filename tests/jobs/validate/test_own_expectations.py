@@ -32,6 +32,13 @@ column = "brokerid"
 max = 1000
 severity = "warning"
 """
+# Each asks a view. One named with its database is always Spark's, and then all are.
+OF_VIEWS = """
+[expectations.captures.clusters_have_a_leader]
+sql = "SELECT cluster_id FROM clusters WHERE leader_id IS NULL"
+[expectations.brokers.no_early_end]
+sql = "SELECT cluster_id FROM kraft.zk_migrations WHERE finished_early"
+"""
 TESTED = "no_topic_of_a_test"
 
 
@@ -78,6 +85,17 @@ def test_own_expectations_of_a_lake(
     assert "key_is_unique" in expected
     assert main(["report", "--lake", str(path), "--out", str(page)]) == 0
     assert "Topics of tests are removed" not in page.read_text()
+
+
+def test_own_expectations_of_views(lake: Any, tmp_path: Path) -> None:
+    path, settings = tmp_path / "lake", tmp_path / "kraftlake.toml"
+    shutil.copytree(lake.path, path)
+    settings.write_text(OF_VIEWS)
+    words = ["validate", "--lake", str(path), "--now", "2026-11-21T12:00:00Z", "--config", str(settings)]
+    assert main(words) == 0
+    found = rows_with(path, EXPECTATION_RESULTS, is_own=[True])
+    assert {row["expectation"] for row in found} == {"clusters_have_a_leader", "no_early_end"}
+    assert all(row["success"] for row in found)
 
 
 def expected_now(lake: Path, capsys: pytest.CaptureFixture[str]) -> set[str]:

@@ -1,0 +1,129 @@
+"""Views of small tables, evaluated by the engine inside delta-rs and registered as their rows.
+
+Spark takes seconds to plan such a view and to start its tasks, the engine milliseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructField, StructType
+
+from dashboards.definitions import FILES, are_selects, chosen, defined, named, needed, statements
+from dashboards.embedded_sql import query
+from dashboards.view_columns import VIEWS
+from transforms.lake.delta_rs import newest_version, size_bytes
+from transforms.lake.spark_rows import from_arrow
+from transforms.lake.storage.location import Location
+from transforms.lake.storage.table_folders import exists
+from transforms.lake.tables import TABLES
+
+# The files of all tables that a view is made of.
+MOST_BYTES = 4 * 1024 * 1024
+
+_Versions = tuple[int | None, ...]
+
+
+class EvaluatedViews:
+    """Temporary views of sessions, each with the rows that a view of the lake has now."""
+
+    def __init__(self, lake: Location) -> None:
+        self._lake = lake
+        self._versions: dict[tuple[SparkSession, str], _Versions] = {}
+
+    def register(self, spark: SparkSession, asked: str) -> set[str]:
+        """Evaluate for a session the views that SQL names; the names of those that need no definition.
+
+        All or none: Spark refuses to define a view over a temporary one.
+        """
+        views = named(asked) & {defined(statement) for file in FILES for statement in statements(file)}
+        is_fit = are_selects(asked) and not _is_qualified(asked, views)
+        if is_fit and all(self._is_evaluated(spark, view) for view in views):
+            return views
+        for session, view in self._versions:
+            session.catalog.dropTempView(view)
+        self._versions.clear()
+        return set()
+
+    def _small_versions(self, view: str) -> _Versions | None:
+        """The versions of the tables that a view is made of; None if one is missing, or they are large."""
+        path = self._lake
+        names = needed(f"SELECT * FROM {view}") or ()
+        tables = [table for table in TABLES if table.name in names]
+        if not all(exists(path, table) for table in tables):
+            return None
+        if sum(size_bytes(path, table) for table in tables) > MOST_BYTES:
+            return None
+        return tuple(newest_version(path, table) for table in tables)
+
+    def _is_evaluated(self, spark: SparkSession, view: str) -> bool:
+        """Evaluate a view, unless its rows are those of its tables now. False if Spark must."""
+        versions = self._small_versions(view)
+        if versions is not None and self._versions.get((spark, view)) != versions:
+            try:
+                rows = evaluated(self._lake, view)
+            except (DeltaError, pa.ArrowException):  # Spark says which value or file cannot be read
+                return False
+            if rows is None:
+                return False
+            _show(spark, view, rows)
+            self._versions[spark, view] = versions
+        return versions is not None
+
+
+def evaluated(lake: Location, view: str) -> pa.Table | None:
+    """The rows of a view in a fixed order; None if nothing was derived.
+
+    Raises DeltaError or ArrowException for a value or a file that the engine cannot read.
+    """
+    rows = query(lake, view, f"SELECT * FROM {view}")
+    return None if rows is None else _ordered(view, _plain(rows))
+
+
+def _show(spark: SparkSession, view: str, rows: pa.Table) -> None:
+    comments = VIEWS[view]
+    fields = [
+        StructField(field.name, field.dataType, metadata={"comment": comments[field.name]})
+        for field in from_arrow_schema(rows.schema)
+    ]
+    from_arrow(spark, rows, StructType(fields)).createOrReplaceTempView(view)
+
+
+def _is_qualified(asked: str, views: Iterable[str]) -> bool:
+    """Whether SQL names one of the views with its database, where a temporary view is not found."""
+    return any(re.search(rf"\.\s*`?{view}\b", asked, re.IGNORECASE) for view in views)
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    """The rows with Arrow's plain types of texts and bytes instead of views, which Spark does not read."""
+    return rows.cast(pa.schema([field.with_type(_plain_type(field.type)) for field in rows.schema]))
+
+
+def _plain_type(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(_plain_type(field.type)) for field in type_])
+    if pa.types.is_list(type_):
+        return pa.list_(_plain_type(type_.value_type))
+    return {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(type_, type_)
+
+
+def _ordered(view: str, rows: pa.Table) -> pa.Table:
+    """The rows in the view's order, then by their columns: the engine leaves out the ORDER BY of a view."""
+    (definition,) = (d for file in FILES for d in chosen(statements(file), {view}))
+    clause = re.search(r"ORDER BY ([^()]*)$", definition)
+    keys = [_sort_key(part) for part in clause[1].split(",")] if clause else []
+    plain = (field.name for field in rows.schema if not pa.types.is_nested(field.type))
+    return rows.sort_by([*keys, *((name, "ascending", "at_start") for name in plain)])
+
+
+def _sort_key(part: str) -> tuple[str, str, str]:
+    """A part of an ORDER BY as Arrow has it: column, direction and place of nulls, by default Spark's."""
+    name, *words = part.replace("`", "").split()
+    is_last = "LAST" in words or ("DESC" in words and "FIRST" not in words)
+    direction = "descending" if "DESC" in words else "ascending"
+    return name.rpartition(".")[2], direction, "at_end" if is_last else "at_start"
