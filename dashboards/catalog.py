@@ -23,7 +23,7 @@ from dashboards.definitions import (
     over_tables,
     statements,
 )
-from dashboards.evaluated_views import EvaluatedViews
+from dashboards.evaluated_views import drop_evaluated, show_evaluated
 from transforms.lake.delta_rs import newest_version
 from transforms.lake.lake import Lake, escape, existing_lake, stored_schema
 from transforms.lake.storage.location import Location
@@ -57,7 +57,6 @@ class AskedLake:
         self._lake = existing_lake(spark, path)
         self._versions: dict[Table, int | None] = {}
         self._defined: set[str] = set()
-        self._evaluated = EvaluatedViews(path)
         _use_database(spark)
 
     def register(self, asked: str, session: SparkSession | None = None) -> None:
@@ -66,7 +65,7 @@ class AskedLake:
         session: where it will be asked, unless in the lake's own: temporary views are one session's alone.
         """
         of_delta = needed(asked) is None or bool(_OF_DELTA.search(asked))
-        evaluated = self._evaluated.register(session or self._lake.spark, asked)
+        evaluated = show_evaluated(session or self._lake.spark, self._lake.path, asked)
         names = needed(asked, evaluated)
         tables = _tables_among(names)
         create_tables(self._lake, names)
@@ -128,6 +127,7 @@ def define(lake: Lake, names: set[str] | None = None, moved: bool = True) -> Non
 
     moved: whether tables registered there may point to another folder.
     """
+    drop_evaluated(lake.spark)  # Spark refuses to define a view over a temporary one
     current = Database(lake.spark.catalog.currentCatalog(), lake.spark.catalog.currentDatabase())
     of_tables = chosen(over_tables(str(current)), names)
     with ThreadPoolExecutor(4) as threads:

@@ -28,52 +28,57 @@ MOST_BYTES = 4 * 1024 * 1024
 
 _Versions = tuple[int | None, ...]
 
+# What the temporary views of sessions show: of which lake, and of which versions of its tables.
+_shown: dict[tuple[SparkSession, str], tuple[Location, _Versions]] = {}
 
-class EvaluatedViews:
-    """Temporary views of sessions, each with the rows that a view of the lake has now."""
 
-    def __init__(self, lake: Location) -> None:
-        self._lake = lake
-        self._versions: dict[tuple[SparkSession, str], _Versions] = {}
+def show_evaluated(spark: SparkSession, lake: Location, asked: str) -> set[str]:
+    """Evaluate for a session the views that SQL names, as temporary views; returns those that it then has.
 
-    def register(self, spark: SparkSession, asked: str) -> set[str]:
-        """Evaluate for a session the views that SQL names; the names of those that need no definition.
+    All or none: Spark refuses to define a view over a temporary one, of whichever lake.
+    """
+    views = named(asked) & {defined(statement) for file in FILES for statement in statements(file)}
+    is_fit = are_selects(asked) and not _is_qualified(asked, views)
+    if is_fit and all(_is_shown(spark, lake, view) for view in views):
+        return views
+    drop_evaluated(spark)
+    return set()
 
-        All or none: Spark refuses to define a view over a temporary one.
-        """
-        views = named(asked) & {defined(statement) for file in FILES for statement in statements(file)}
-        is_fit = are_selects(asked) and not _is_qualified(asked, views)
-        if is_fit and all(self._is_evaluated(spark, view) for view in views):
-            return views
-        for session, view in self._versions:
+
+def drop_evaluated(spark: SparkSession) -> None:
+    """Drop all that show_evaluated has made in the sessions of the session's application."""
+    for session, view in _shown:
+        if session.sparkContext is spark.sparkContext:  # else it has ended
             session.catalog.dropTempView(view)
-        self._versions.clear()
-        return set()
+    _shown.clear()
 
-    def _small_versions(self, view: str) -> _Versions | None:
-        """The versions of the tables that a view is made of; None if one is missing, or they are large."""
-        path = self._lake
-        names = needed(f"SELECT * FROM {view}") or ()
-        tables = [table for table in TABLES if table.name in names]
-        if not all(exists(path, table) for table in tables):
-            return None
-        if sum(size_bytes(path, table) for table in tables) > MOST_BYTES:
-            return None
-        return tuple(newest_version(path, table) for table in tables)
 
-    def _is_evaluated(self, spark: SparkSession, view: str) -> bool:
-        """Evaluate a view, unless its rows are those of its tables now. False if Spark must."""
-        versions = self._small_versions(view)
-        if versions is not None and self._versions.get((spark, view)) != versions:
-            try:
-                rows = evaluated(self._lake, view)
-            except (DeltaError, pa.ArrowException):  # Spark says which value or file cannot be read
-                return False
-            if rows is None:
-                return False
-            _show(spark, view, rows)
-            self._versions[spark, view] = versions
-        return versions is not None
+def _is_shown(spark: SparkSession, lake: Location, view: str) -> bool:
+    """Evaluate a view, unless its rows are those of its tables now. False if Spark must."""
+    versions = _small_versions(lake, view)
+    if versions is None:
+        return False
+    if _shown.get((spark, view)) != (lake, versions):
+        try:
+            rows = evaluated(lake, view)
+        except (DeltaError, pa.ArrowException):  # Spark says which value or file cannot be read
+            return False
+        if rows is None:
+            return False
+        _show(spark, view, rows)
+        _shown[spark, view] = lake, versions
+    return True
+
+
+def _small_versions(lake: Location, view: str) -> _Versions | None:
+    """The versions of the tables that a view is made of; None if one is missing, or they are large."""
+    names = needed(f"SELECT * FROM {view}") or ()
+    tables = [table for table in TABLES if table.name in names]
+    if not all(exists(lake, table) for table in tables):
+        return None
+    if sum(size_bytes(lake, table) for table in tables) > MOST_BYTES:
+        return None
+    return tuple(newest_version(lake, table) for table in tables)
 
 
 def evaluated(lake: Location, view: str) -> pa.Table | None:

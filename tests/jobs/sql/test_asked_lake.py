@@ -12,11 +12,12 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from dashboards import evaluated_views
-from dashboards.catalog import AskedLake
+from dashboards.catalog import AskedLake, define
 from dashboards.view_columns import VIEWS
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import rows_with
-from transforms.lake.tables import CLUSTER_NAMES, TOPICS
+from transforms.lake.lake import existing_lake
+from transforms.lake.tables import CLUSTER_NAMES, LOG_RANGES
 
 ROWS = [{"cluster_id": f"c{n}", "name": f"n{n}", "environment": None, "owner": None} for n in range(3)]
 ASKED = "SELECT COUNT(*) FROM cluster_names"
@@ -66,14 +67,14 @@ def test_a_folder_whose_name_spark_would_take_for_a_pattern(lake: Any, tmp_path:
     assert count(lake, AskedLake(lake.spark, odd), "SELECT COUNT(*) FROM captures") == 55
 
 
-EVENTS = "SELECT COUNT(*) FROM admin_events"
+ENDS = "SELECT COUNT(*) FROM committed_ends"
 
 
 def plan(lake: Any, sql: str) -> str:
     return lake.spark.sql(sql)._jdf.queryExecution().optimizedPlan().toString()
 
 
-def is_evaluated(lake: Any, sql: str = EVENTS) -> bool:
+def is_evaluated(lake: Any, sql: str = ENDS) -> bool:
     """Whether a query reads rows that were evaluated, and no table."""
     return " parquet" not in plan(lake, sql)
 
@@ -82,48 +83,45 @@ def is_evaluated(lake: Any, sql: str = EVENTS) -> bool:
 def asked(lake: Any) -> Iterator[AskedLake]:
     asked = AskedLake(lake.spark, lake.path)
     yield asked
-    asked.register("DESCRIBE admin_events")  # leaves no view of these tests to others
+    asked.register("DESCRIBE committed_ends")  # leaves no view of these tests to others
 
 
 def test_a_view_of_small_tables_is_evaluated_without_spark(lake: Any, asked: AskedLake) -> None:
-    by_spark = count(lake, asked, "SELECT COUNT(*) FROM kraft.admin_events")
-    assert not is_evaluated(lake, "SELECT COUNT(*) FROM kraft.admin_events")
-    assert count(lake, asked, EVENTS) == by_spark > 1000
+    by_spark = count(lake, asked, "SELECT COUNT(*) FROM kraft.committed_ends")
+    assert not is_evaluated(lake, "SELECT COUNT(*) FROM kraft.committed_ends")
+    assert count(lake, asked, ENDS) == by_spark == 7
     assert is_evaluated(lake)
-    assert {f.name: f.metadata["comment"] for f in lake.spark.table("admin_events").schema} == VIEWS[
-        "admin_events"
+    assert {f.name: f.metadata["comment"] for f in lake.spark.table("committed_ends").schema} == VIEWS[
+        "committed_ends"
     ]
 
 
 def test_rows_of_an_evaluated_view_are_those_of_its_tables_now(lake: Any, writable: Path) -> None:
     asked = AskedLake(lake.spark, writable)
-    before = count(lake, asked, EVENTS)
-    rows = rows_with(writable, TOPICS)
-    held = {"valid_to_offset": None, "valid_to_exact": None, "ended_by": None}
-    row = rows[0] | held | {"topic_id": "another", "topic_name": "another"}
-    TableWriter(writable, None).put(TOPICS, [*rows, row], by="cluster_id")
-    assert count(lake, asked, EVENTS) == before + 1
+    before = count(lake, asked, ENDS)
+    (row, *_) = rows_with(writable, LOG_RANGES, commit_status=["committed"])
+    TableWriter(writable, None).put(LOG_RANGES, [row | {"cluster_id": "another"}], by="cluster_id")
+    assert count(lake, asked, ENDS) == before + 1
     assert is_evaluated(lake)
-    asked.register("DESCRIBE admin_events")
+    asked.register("DESCRIBE committed_ends")
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        "DESCRIBE TABLE admin_events",
-        "SHOW VIEWS",
-        "EXPLAIN SELECT * FROM admin_events",
-        "SELECT * FROM admin_events, kraft.clusters",
-        "SELECT * FROM `kraft`.`admin_events`",
+        "DESCRIBE TABLE committed_ends",
+        "EXPLAIN SELECT * FROM committed_ends",
+        "SELECT * FROM committed_ends, kraft.clusters",
+        "SELECT * FROM `kraft`.`committed_ends`",
     ],
 )
 def test_what_is_asked_of_the_definition_sees_the_definition(lake: Any, asked: AskedLake, other: str) -> None:
     """Spark refuses to define a view over one that was evaluated."""
-    asked.register(EVENTS)
+    asked.register(ENDS)
     asked.register(other)
     lake.spark.sql(other).schema  # noqa: B018
     assert not is_evaluated(lake)
-    assert "admin_events" in {
+    assert "committed_ends" in {
         row.viewName for row in lake.spark.sql("SHOW VIEWS").collect() if not row.isTemporary
     }
 
@@ -132,15 +130,27 @@ def test_views_of_large_tables_are_sparks(
     lake: Any, asked: AskedLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(evaluated_views, "MOST_BYTES", 1000)
-    assert count(lake, asked, EVENTS) > 1000
+    assert count(lake, asked, ENDS) == 7
     assert not is_evaluated(lake)
+
+
+def test_views_of_another_lake_are_not_in_the_way(lake: Any, asked: AskedLake, writable: Path) -> None:
+    """Of two lakes in one session, no view of the one is taken for the other's, or defined over."""
+    (row, *_) = rows_with(writable, LOG_RANGES, commit_status=["committed"])
+    TableWriter(writable, None).put(LOG_RANGES, [row | {"cluster_id": "another"}], by="cluster_id")
+    for sql in (ENDS, "SELECT COUNT(*) FROM committed_ends UNION SELECT COUNT(*) FROM kraft.committed_ends"):
+        assert count(lake, asked, ENDS) == 7
+        assert count(lake, AskedLake(lake.spark, writable), sql) == 8
+    assert count(lake, asked, ENDS) == 7
+    define(existing_lake(lake.spark, writable), {"log_ranges", "committed_ends"})
+    assert lake.spark.sql(ENDS).first()[0] == 8
 
 
 def test_what_the_engine_cannot_read_is_sparks(lake: Any, writable: Path) -> None:
     """It says which file is missing."""
-    for file in (writable / "client_quotas").glob("*.parquet"):
+    for file in (writable / "log_ranges").glob("*.parquet"):
         file.unlink()
     with pytest.raises(pa.ArrowException):
-        evaluated_views.evaluated(writable, "admin_events")
+        evaluated_views.evaluated(writable, "committed_ends")
     with pytest.raises(AnalysisException, match="PATH_NOT_FOUND"):
-        AskedLake(lake.spark, writable).register(EVENTS)
+        AskedLake(lake.spark, writable).register(ENDS)

@@ -182,6 +182,7 @@ def is_closed(peer: socket.socket) -> bool:
         peer.setblocking(True)
 
 
+@pytest.mark.long
 def test_a_server_answers_questions_of_those_who_may_ask(server: Server, tmp_path: Path) -> None:
     """Real clients: refused with a wrong password, and refused each attack; the server answers on.
 

@@ -22,6 +22,7 @@ from jobs.cli import main
 from jobs.questions.row_text import plain
 from jobs.questions.statements import Statement, statements_of
 from jobs.time_travel.asked_moments import out_of_reach
+from tests.jobs.test_both_engines import EVALUATED
 
 CHECKOUT = Path(__file__).parents[3]
 # The cluster of golden/v4.4.0-mini.
@@ -147,9 +148,11 @@ def test_a_time_with_a_zone_is_one_of_utc() -> None:
 
 
 def test_every_view_answers(lake_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Asked from one file: the lake is opened once. SHOW VIEWS names these: test_questions.py."""
+    """Asked from one file: the lake is opened once. Those of dashboards/*.sql: test_both_engines.py."""
     file = tmp_path / "views.sql"
-    file.write_text("".join(f"SELECT * FROM {view} LIMIT 3;\n" for view in sorted(VIEWS)))
+    views = sorted(VIEWS.keys() - set(EVALUATED))
+    assert len(views) >= 20
+    file.write_text("".join(f"SELECT * FROM {view} LIMIT 3;\n" for view in views))
     answer(capsys, lake_path, "--file", str(file), "--format", "json")
 
 
