@@ -14,20 +14,20 @@ from pyspark.sql import SparkSession
 
 from dashboards.databases import KRAFT, Database
 from dashboards.definitions import (
-    FILES,
     chosen,
     commented,
     defined,
     every_definition,
     needed,
+    of_files,
     over_tables,
-    statements,
+    tables_among,
 )
 from dashboards.evaluated_views import drop_evaluated, show_evaluated
 from transforms.lake.delta_rs import newest_version
 from transforms.lake.lake import Lake, escape, existing_lake, stored_schema
 from transforms.lake.storage.location import Location
-from transforms.lake.tables import TABLES, Table
+from transforms.lake.tables import Table
 
 # What is asked of Delta itself: earlier versions, and how they came to be.
 _OF_DELTA = re.compile(r"\b(AS\s+OF|HISTORY|DETAIL|EXTENDED|FORMATTED)\b|@", re.IGNORECASE)
@@ -64,10 +64,9 @@ class AskedLake:
 
         session: where it will be asked, unless in the lake's own: temporary views are one session's alone.
         """
-        of_delta = needed(asked) is None or bool(_OF_DELTA.search(asked))
-        evaluated = show_evaluated(session or self._lake.spark, self._lake.path, asked)
-        names = needed(asked, evaluated)
-        tables = _tables_among(names)
+        names = needed(asked, show_evaluated(session or self._lake.spark, self._lake.path, asked))
+        of_delta = names is None or bool(_OF_DELTA.search(asked))
+        tables = tables_among(names)
         create_tables(self._lake, names)
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(lambda table: self._register(table, of_delta), tables))
@@ -115,11 +114,7 @@ def _use_database(spark: SparkSession) -> None:
 def create_tables(lake: Lake, names: set[str] | None = None) -> None:
     """Create those of the named tables (None: of all) that no run has written yet, empty."""
     with ThreadPoolExecutor(4) as threads:
-        list(threads.map(lake.create, _tables_among(names)))
-
-
-def _tables_among(names: set[str] | None) -> list[Table]:
-    return [table for table in TABLES if names is None or table.name in names]
+        list(threads.map(lake.create, tables_among(names)))
 
 
 def define(lake: Lake, names: set[str] | None = None, moved: bool = True) -> None:
@@ -131,11 +126,10 @@ def define(lake: Lake, names: set[str] | None = None, moved: bool = True) -> Non
     current = Database(lake.spark.catalog.currentCatalog(), lake.spark.catalog.currentDatabase())
     of_tables = chosen(over_tables(str(current)), names)
     with ThreadPoolExecutor(4) as threads:
-        list(threads.map(lambda table: _register(lake, table, moved), _tables_among(names)))
+        list(threads.map(lambda table: _register(lake, table, moved), tables_among(names)))
         list(threads.map(lake.spark.sql, map(commented, of_tables)))
-    for file in FILES:
-        for statement in chosen(statements(file), names):
-            lake.spark.sql(commented(statement))
+    for statement in chosen(of_files(), names):
+        lake.spark.sql(commented(statement))
 
 
 def _register(lake: Lake, table: Table, moved: bool) -> None:

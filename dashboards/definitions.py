@@ -6,14 +6,14 @@ dashboards.catalog and dashboards.published run them by Spark, dashboards.embedd
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Set
 from functools import cache
 from importlib import resources
 
 from dashboards import history_views, quorum_functions
 from dashboards.databases import KRAFT
 from dashboards.view_columns import VIEWS
-from transforms.lake.tables import HISTORIES
+from transforms.lake.tables import HISTORIES, TABLES, Table
 
 # Views over tables and over what over_tables makes, in the order in which they build on each other.
 FILES = ("views.sql", "histories.sql")
@@ -53,7 +53,12 @@ def _are_all(asked: str, kinds: set[str]) -> bool:
 
 def every_definition() -> list[str]:
     """The definitions of all views and functions."""
-    return [*over_tables(KRAFT), *(s for file in FILES for s in statements(file))]
+    return [*over_tables(KRAFT), *of_files()]
+
+
+def of_files() -> list[str]:
+    """The definitions in FILES."""
+    return [statement for file in FILES for statement in statements(file)]
 
 
 def over_tables(database: str) -> list[str]:
@@ -64,6 +69,11 @@ def over_tables(database: str) -> list[str]:
 def chosen(definitions: Iterable[str], names: set[str] | None) -> list[str]:
     """The definitions of the named views and functions; all, if None."""
     return [d for d in definitions if names is None or defined(d) in names]
+
+
+def tables_among(names: Set[str] | None) -> list[Table]:
+    """The tables that are named; all, if None."""
+    return [table for table in TABLES if names is None or table.name in names]
 
 
 def defined(statement: str) -> str:
@@ -109,8 +119,9 @@ def named(sql: str) -> set[str]:
     return set(re.findall(r"\w+", sql.lower()))
 
 
-def statements(file: str) -> Iterator[str]:
+@cache
+def statements(file: str) -> tuple[str, ...]:
     """The statements of a packaged SQL file, without comments."""
     text = resources.files("dashboards").joinpath(file).read_text()
     text = re.sub(r"^ *--.*$", "", text, flags=re.MULTILINE)
-    return (s.strip() for s in text.split(";") if s.strip())
+    return tuple(s.strip() for s in text.split(";") if s.strip())

@@ -16,12 +16,12 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 from deltalake import QueryBuilder
 
-from dashboards.definitions import FILES, chosen, defined, needed, statements
+from dashboards.definitions import chosen, defined, needed, of_files, tables_among
 from dashboards.view_columns import VIEWS
 from transforms.lake.delta_rs import size_bytes
 from transforms.lake.storage.location import Location
 from transforms.lake.storage.table_folders import exists, queried_table
-from transforms.lake.tables import REPLAYS, TABLES, Table
+from transforms.lake.tables import REPLAYS, Table
 
 # Spark's spelling and DataFusion's.
 EQUIVALENTS = (
@@ -77,11 +77,11 @@ def query(lake: Location, view: str, sql: str, clusters: Sequence[str] = ()) -> 
     """
     names = needed(f"SELECT * FROM {view}")
     assert names is not None, view
-    tables = [table for table in TABLES if table.name in names]
+    tables = tables_among(names)
     missing = [table for table in tables if not exists(lake, table)]
     if missing and not exists(lake, REPLAYS):
         return None
-    definitions = [_translated(d) for file in FILES for d in chosen(statements(file), names)]
+    definitions = map(_translated, chosen(of_files(), names))
     made_of = {defined(d): re.split(r"\sAS\s", d, maxsplit=1)[1] for d in definitions}
     used = _uses([*made_of.values(), sql])
     engine = QueryBuilder(SETTINGS)

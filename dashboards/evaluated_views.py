@@ -14,14 +14,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from dashboards.definitions import FILES, are_selects, chosen, defined, named, needed, statements
+from dashboards.definitions import are_selects, chosen, defined, named, needed, of_files, tables_among
 from dashboards.embedded_sql import query
 from dashboards.view_columns import VIEWS
 from transforms.lake.delta_rs import newest_version, size_bytes
 from transforms.lake.spark_rows import from_arrow
 from transforms.lake.storage.location import Location
 from transforms.lake.storage.table_folders import exists
-from transforms.lake.tables import TABLES
 
 # The files of all tables that a view is made of.
 MOST_BYTES = 4 * 1024 * 1024
@@ -37,7 +36,7 @@ def show_evaluated(spark: SparkSession, lake: Location, asked: str) -> set[str]:
 
     All or none: Spark refuses to define a view over a temporary one, of whichever lake.
     """
-    views = named(asked) & {defined(statement) for file in FILES for statement in statements(file)}
+    views = named(asked).intersection(map(defined, of_files()))
     is_fit = are_selects(asked) and not _is_qualified(asked, views)
     if is_fit and all(_is_shown(spark, lake, view) for view in views):
         return views
@@ -72,8 +71,7 @@ def _is_shown(spark: SparkSession, lake: Location, view: str) -> bool:
 
 def _small_versions(lake: Location, view: str) -> _Versions | None:
     """The versions of the tables that a view is made of; None if one is missing, or they are large."""
-    names = needed(f"SELECT * FROM {view}") or ()
-    tables = [table for table in TABLES if table.name in names]
+    tables = tables_among(needed(f"SELECT * FROM {view}"))
     if not all(exists(lake, table) for table in tables):
         return None
     if sum(size_bytes(lake, table) for table in tables) > MOST_BYTES:
@@ -119,7 +117,7 @@ def _plain_type(type_: pa.DataType) -> pa.DataType:
 
 def _ordered(view: str, rows: pa.Table) -> pa.Table:
     """The rows in the view's order, then by their columns: the engine leaves out the ORDER BY of a view."""
-    (definition,) = (d for file in FILES for d in chosen(statements(file), {view}))
+    (definition,) = chosen(of_files(), {view})
     clause = re.search(r"ORDER BY ([^()]*)$", definition)
     keys = [_sort_key(part) for part in clause[1].split(",")] if clause else []
     plain = (field.name for field in rows.schema if not pa.types.is_nested(field.type))

@@ -317,9 +317,7 @@ def _risks(metadata: CapturedMetadata, state: FeatureState, upgrade: FeatureUpgr
 
 def _unregistered(metadata: CapturedMetadata, state: FeatureState) -> list[str]:
     """Voters without a registration."""
-    voters = metadata.quorum.voters
-    ids = [voter.key.id for voter in voters.voters] if voters is not None else []
-    return [str(node_id) for node_id in ids if node_id not in state.controllers]
+    return [str(node_id) for node_id in _voter_ids(metadata) if node_id not in state.controllers]
 
 
 def _other_controllers(metadata: CapturedMetadata, state: FeatureState) -> list[str]:
@@ -328,9 +326,13 @@ def _other_controllers(metadata: CapturedMetadata, state: FeatureState) -> list[
     Kafka's leader does not know of them, and refuses nothing.
     """
     ids = {member.key.id for member in metadata.quorum.members if not member.is_voter}
-    voters = metadata.quorum.voters
-    known = {*state.controllers, *state.brokers, *(voters.voters.ids if voters is not None else ())}
+    known = {*state.controllers, *state.brokers, *_voter_ids(metadata)}
     return [str(node_id) for node_id in sorted(ids - known)]
+
+
+def _voter_ids(metadata: CapturedMetadata) -> list[int]:
+    voters = metadata.quorum.voters
+    return [voter.key.id for voter in voters.voters] if voters is not None else []
 
 
 def _elr_risk(metadata: CapturedMetadata, state: FeatureState, upgrade: FeatureUpgrade) -> Iterator[Risk]:

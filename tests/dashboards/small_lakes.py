@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from dashboards.definitions import needed
+from dashboards.definitions import needed, tables_among
 from dashboards.report.write import Report, made_report, put_report
 from transforms.lake.tables import TABLES, Table
 
@@ -37,9 +37,8 @@ def write_for(lake: Path, view: str, tables: dict[str, list[dict[str, Any]]]) ->
     names = needed(f"SELECT * FROM {view}")
     assert names is not None
     assert tables.keys() <= names
-    for table in TABLES:
-        if table.name in names:
-            write(lake, table, tables.get(table.name, []))
+    for table in tables_among(names):
+        write(lake, table, tables.get(table.name, []))
 
 
 def written_report(lake: Path, file: Path, now: int, clusters: Sequence[str] = ()) -> Report:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from dashboards import embedded_sql
-from dashboards.definitions import FILES, defined, statements
+from dashboards.definitions import defined, of_files
 from dashboards.evaluated_views import evaluated
 from dashboards.report.plain_rows import plain
 from tests.dashboards.histories import partition, random_histories, time_at, version
@@ -37,7 +37,7 @@ from transforms.lake.tables import (
     Table,
 )
 
-EVALUATED = [defined(statement) for file in FILES for statement in statements(file)]
+EVALUATED = [*map(defined, of_files())]
 # Of the golden captures.
 WITHOUT_ROWS = {
     "broker_directory_states",

@@ -197,11 +197,9 @@ def _distinct_batches(batches: ds.Dataset, conflicts: Mapping[tuple[str, int], _
             for base_offset in places.get(tuple(row[name] for name in PLACE), ()):
                 if row["last_offset"] >= base_offset:
                     copy = row | {"base_offset": base_offset}
-                    held_by = found.setdefault((*copy.values(), row["base_offset"]), copy | {"held_by": []})[
-                        "held_by"
-                    ]
-                    if replica not in held_by:
-                        held_by.append(replica)
+                    one = found.setdefault((*copy.values(), row["base_offset"]), copy | {"held_by": []})
+                    if replica not in one["held_by"]:
+                        one["held_by"].append(replica)
     return list(found.values())
 
 

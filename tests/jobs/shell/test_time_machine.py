@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dashboards import catalog
+from dashboards import definitions
 from jobs.cli import main
 from transforms.lake.tables import TABLES
 
@@ -30,7 +30,7 @@ def test_a_command_answers_as_shown(
 
 def test_the_page_shows_every_view() -> None:
     assert [command.split()[1] for command, _ in SHOWN] == ["shell", "diff", "describe", "describe"]
-    views = {s.split()[4] for s in catalog.statements("histories.sql")}
+    views = {s.split()[4] for s in definitions.statements("histories.sql")}
     listed = {
         name for row in re.findall(r"^\| (`.*?) \|", PAGE, re.M) for name in re.findall("`([a-z_]+)`", row)
     }

@@ -86,6 +86,12 @@ def asked(lake: Any) -> Iterator[AskedLake]:
     asked.register("DESCRIBE committed_ends")  # leaves no view of these tests to others
 
 
+def add_cluster(lake: Path) -> None:
+    """One more of which something is committed."""
+    (row, *_) = rows_with(lake, LOG_RANGES, commit_status=["committed"])
+    TableWriter(lake, None).put(LOG_RANGES, [row | {"cluster_id": "another"}], by="cluster_id")
+
+
 def test_a_view_of_small_tables_is_evaluated_without_spark(lake: Any, asked: AskedLake) -> None:
     by_spark = count(lake, asked, "SELECT COUNT(*) FROM kraft.committed_ends")
     assert not is_evaluated(lake, "SELECT COUNT(*) FROM kraft.committed_ends")
@@ -99,8 +105,7 @@ def test_a_view_of_small_tables_is_evaluated_without_spark(lake: Any, asked: Ask
 def test_rows_of_an_evaluated_view_are_those_of_its_tables_now(lake: Any, writable: Path) -> None:
     asked = AskedLake(lake.spark, writable)
     before = count(lake, asked, ENDS)
-    (row, *_) = rows_with(writable, LOG_RANGES, commit_status=["committed"])
-    TableWriter(writable, None).put(LOG_RANGES, [row | {"cluster_id": "another"}], by="cluster_id")
+    add_cluster(writable)
     assert count(lake, asked, ENDS) == before + 1
     assert is_evaluated(lake)
     asked.register("DESCRIBE committed_ends")
@@ -136,8 +141,7 @@ def test_views_of_large_tables_are_sparks(
 
 def test_views_of_another_lake_are_not_in_the_way(lake: Any, asked: AskedLake, writable: Path) -> None:
     """Of two lakes in one session, no view of the one is taken for the other's, or defined over."""
-    (row, *_) = rows_with(writable, LOG_RANGES, commit_status=["committed"])
-    TableWriter(writable, None).put(LOG_RANGES, [row | {"cluster_id": "another"}], by="cluster_id")
+    add_cluster(writable)
     for sql in (ENDS, "SELECT COUNT(*) FROM committed_ends UNION SELECT COUNT(*) FROM kraft.committed_ends"):
         assert count(lake, asked, ENDS) == 7
         assert count(lake, AskedLake(lake.spark, writable), sql) == 8
