@@ -385,8 +385,8 @@ SELECT cluster_id, broker_id, directory_id, directory_state, MAX(registered_unti
 FROM stranded_replicas
 GROUP BY cluster_id, broker_id, directory_id, directory_state;
 
--- What do the newest copies of brokers' log directories hold, and does the metadata of that time place it there? One
--- row per directory, state and reason.
+-- What do the copies of brokers' log directories hold, and does the metadata of that time place it there? Of each
+-- directory, the newest copy whose time the captured metadata covers. One row per directory, state and reason.
 CREATE OR REPLACE VIEW broker_directory_states AS
 SELECT cluster_id, broker_id, directory_id, captured_at, state, reason, COUNT(*) AS partitions,
        slice(array_sort(collect_set(concat(topic_name, '-', partition_id))), 1, 10) AS first_partitions

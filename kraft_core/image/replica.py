@@ -33,6 +33,15 @@ class _Batch:
     effective_at: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """Offsets (both inclusive) that were searched for unreadable records; lost: the end of the last one."""
+
+    first: int
+    last: int
+    lost: int
+
+
 class CapturedReplica:
     """The cluster's metadata by a controller directory or a single file of one.
 
@@ -47,6 +56,8 @@ class CapturedReplica:
         self._allowed = allowed
         self._images: dict[SnapshotId, Image] = {}
         self._batches: list[_Batch] = []
+        self._gap_ends: list[int] = []
+        self._searched = _Searched(0, -1, 0)
         self._checkpoints: list[CheckpointFile] = []
         self._formatted_with: list[CheckpointFile] = []
         self._is_of_newer_kafka = False
@@ -191,18 +202,27 @@ class CapturedReplica:
 
         What lies below the end of a checkpoint is not: it states what they changed.
         """
-        expected = missing = 0
-        for header in (batch.header for batch in self._batches if batch.header.base_offset <= offset):
-            missing = header.base_offset if header.base_offset > expected else missing
-            expected = header.next_offset
+        below = bisect_right(self._gap_ends, offset)
+        missing = self._gap_ends[below - 1] if below else 0
         checkpoint = self._newest_checkpoint(missing, offset + 1)
-        known = 0 if checkpoint else missing
-        for record in self._records(max(missing, _end(checkpoint) if checkpoint else 0)):
-            if record.offset > offset:
+        lost = self._lost(max(missing, _end(checkpoint) if checkpoint else 0), offset)
+        return lost or (0 if checkpoint else missing)
+
+    def _lost(self, first: int, last: int) -> int:
+        """The end of the last unreadable records between two offsets (both inclusive); 0: there are none.
+
+        One that goes on from where the last one ended reads only what is new.
+        """
+        if self._searched.first != first or last < self._searched.last:
+            self._searched = _Searched(first, first - 1, 0)
+        lost = self._searched.lost
+        for record in self._records(self._searched.last + 1):
+            if record.offset > last:
                 break
-            lost = None if record.reason in OF_NO_HISTORY else record.lost_offsets
-            known = known if lost is None else lost[1]
-        return known
+            if record.reason not in OF_NO_HISTORY and record.lost_offsets is not None:
+                lost = record.lost_offsets[1]
+        self._searched = _Searched(first, last, lost)
+        return lost
 
     @property
     def _begins_at_zero(self) -> bool:
@@ -281,6 +301,8 @@ class CapturedReplica:
                         continue
                     if expected is not None and item.base_offset > expected:
                         self._note(missing_offsets(expected, item.base_offset))
+                    if item.base_offset > (expected or 0):
+                        self._gap_ends.append(item.base_offset)
                     expected = item.next_offset
                     effective_at = max(effective_at, item.max_timestamp)
                     yield _Batch(segment, item, effective_at)

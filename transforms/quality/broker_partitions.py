@@ -1,4 +1,7 @@
-"""The newest copies of brokers' log directories, compared with the metadata of their time (rule 52).
+"""Copies of brokers' log directories, compared with the metadata of their time (rule 52).
+
+Of each directory, the newest copy counts whose time the captured metadata covers: what it shows is not
+refuted by a newer one that can be compared with nothing. Without such a copy, the newest is undecided.
 
 A copy is compared with the metadata from a minute before it was complete to ten seconds after it. What
 changed meanwhile is undecided, and so is what the captured logs do not reach: clocks differ, a copy takes
@@ -65,23 +68,25 @@ def broker_partition_rows(
                 transactions = rows_with(lake, METADATA_TRANSACTIONS, cluster_id=[cluster])
                 unsure = lacking[cluster].unsure
                 replayed = _Replayed(lake, cluster, path, times[cluster], unsure, transactions)
-            found[cluster] = list(_rows(cluster, replayed, newest_copies(by_cluster[cluster])))
+            found[cluster] = list(_rows(cluster, replayed, _that_count(by_cluster[cluster], replayed)))
     return found
 
 
-def newest_copies(rows: Iterable[Row]) -> list[Row]:
-    """Of each directory of a broker the rows with the newest time, each once.
+def _that_count(rows: Iterable[Row], replayed: _Replayed | None) -> list[Row]:
+    """Of each directory of a broker the rows of the copy that counts, each once.
 
     Several directories without an id have one: all that were copied at that time.
     """
     copies: defaultdict[tuple[int, str], dict[str, Row]] = defaultdict(dict)
     for row in rows:
         copies[row["broker_id"], row["directory_id"]][row["capture_id"]] = row
-    newest: list[Row] = []
+    counting: list[Row] = []
     for same in copies.values():
-        last = max(row["captured_at"] for row in same.values())
-        newest += [row for row in same.values() if row["captured_at"] == last]
-    return newest
+        times = sorted({row["captured_at"] for row in same.values()}, reverse=True)
+        covered = (time for time in times if replayed is not None and replayed.covers(known_ms(time)))
+        counts = next(covered, times[0])
+        counting += [row for row in same.values() if row["captured_at"] == counts]
+    return counting
 
 
 def _rows(cluster: str, replayed: _Replayed | None, copies: Sequence[Row]) -> Iterator[Row]:
@@ -183,6 +188,10 @@ class _Replayed:
             versions = self._versions(first, last)
             for index in together:
                 yield copies[index], versions.metadata(copies[index], *ranges[index])
+
+    def covers(self, time: int) -> bool:
+        """Whether the metadata around a time (ms) is known."""
+        return not isinstance(self._offsets(time), str)
 
     def _offsets(self, time: int) -> tuple[int, int] | str:
         """The first and the last offset of the metadata around a time, or why it is not known."""

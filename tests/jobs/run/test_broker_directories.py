@@ -44,8 +44,9 @@ def brokers(folder: Path) -> Path:
     copied(folder, FIRST, [("t-small-1", SMALL), *strays])
     copied(folder, SECOND, [("t-small-1", SMALL), ("t-del-0", GONE)])
     copied(folder, UNKNOWN, [("t-small-1", SMALL)])
-    # An earlier copy, which no longer counts, and one that the captured log does not reach.
+    # An earlier copy, which no longer counts, and two that the captured log does not reach.
     copied(folder, SECOND, [("t-del-9", GONE)], at="2026-11-21T09:42:30Z")
+    copied(folder, FIRST, [("t-small-1", SMALL)], at=LATER)
     copied(folder, "l" * 21 + "A", [("t-small-1", SMALL)], at=LATER)
     return folder
 
@@ -84,6 +85,10 @@ def test_what_the_metadata_says_of_each_partition(loaded: Loaded) -> None:
     assert states[UNKNOWN, "t-small", 1] == "unregistered_directory"
     undecided = [row["reason"] for row in rows if row["state"] == "undecided"]
     assert undecided == [NOT_REACHED]
+    # What the captured log does not reach refutes nothing of an earlier copy.
+    assert {row["captured_at"].isoformat() for row in rows if row["directory_id"] == FIRST} == {
+        THEN.replace("Z", "+00:00")
+    }
 
 
 def test_each_kind_of_fault_of_a_directory_is_a_finding(loaded: Loaded) -> None:
@@ -127,7 +132,7 @@ def test_old_copies_expire_and_a_forgotten_cluster_has_none(loaded: Loaded, tmp_
     controllers, copies = loaded.controllers, loaded.copies
     lake = tmp_path / "lake"
     shutil.copytree(loaded.lake.path, lake)
-    assert len(rows_with(lake, BROKER_DIRECTORIES)) == 5
+    assert len(rows_with(lake, BROKER_DIRECTORIES)) == 6
     days = ("--keep-days", "1", "--now", "2026-11-30T00:00:00Z")
     assert main(["maintain", "--lake", str(lake), *days]) == ExitCode.FINE
     assert len(rows_with(lake, BROKER_DIRECTORIES)) == 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -197,6 +198,36 @@ def test_damage_is_named_and_the_rest_is_read(files):
     assert level(replica.image_at()) == 6
     assert "cannot be read: bad_crc" in replica.notes[0]
     assert "offset 1 is missing" in replica.notes[1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_known_at_an_offset_does_not_depend_on_what_was_asked_before(files, seed):
+    """Records that are missing or damaged hide what they changed, up to the next checkpoint."""
+    random = Random(seed)
+    held = [feature(offset, 100 * offset, 1) for offset in range(60) if random.random() > 0.1]
+    lost = {row.offset for row in held if random.random() < 0.1}
+    unreadable = b"\x01\x0c\x00\xff"
+    written = [
+        write_batch(row.offset, 1, [RawRecord(row.offset, 0, None, unreadable)])
+        if row.offset in lost
+        else batch(row)
+        for row in held
+    ]
+    (files.folder / f"{held[0].offset:020d}.log").write_bytes(b"".join(written))
+    ends = sorted({row.offset + random.randint(0, 1) for row in random.sample(held, 3)} - {0})
+    for end in ends:
+        files.checkpoint(end, 0)
+    readable = {row.offset for row in held} - lost
+    expected = {}
+    for row in held:
+        base = max((end for end in ends if end <= row.offset + 1), default=0)
+        unknown = [offset for offset in range(base, row.offset + 1) if offset not in readable]
+        expected[row.offset] = unknown[-1] + 1 if unknown else 0
+    replica = files.replica()
+    asked = random.choices(held, k=200)
+    assert {row.offset: replica.known_from(row.offset) for row in held} == expected
+    assert [replica.known_from(row.offset) for row in asked] == [expected[row.offset] for row in asked]
+    assert {row.offset: files.replica().known_from(row.offset) for row in held} == expected
 
 
 def test_fields_of_a_newer_kafka_are_named_once(files):

@@ -81,7 +81,8 @@ ACKNOWLEDGEMENTS = Table(
 
 BROKER_PARTITIONS = Table(
     "broker_partitions",
-    "A partition in the newest copy of a broker's log directory, compared with the metadata (rule 52)",
+    "A partition in a copy of a broker's log directory, compared with the metadata (rule 52): of each "
+    "directory, the newest copy whose time the captured metadata covers, else the newest",
     (
         CLUSTER_ID,
         CAPTURE_ID,
