@@ -137,13 +137,20 @@ class LakeSource:
     def _refused_before(self, end_offset: int, loaded: int = -1) -> list[str]:
         """The first record below an offset that Kafka refuses to replay, in words, if there is one.
 
-        loaded: where a checkpoint states what the records up to there changed.
+        loaded: where a checkpoint states what the records up to there changed; its own count.
         """
-        rows = rows_with(self._lake, REFUSED_RECORDS, ["offset", "type", "reason"], cluster_id=[self._id])
-        below = sorted(
-            (r["offset"], r["type"], r["reason"]) for r in rows if loaded < r["offset"] < end_offset
+        columns = ["offset", "type", "reason", "base_end_offset"]
+        rows = rows_with(self._lake, REFUSED_RECORDS, columns, cluster_id=[self._id])
+        counting = (
+            tuple(row[name] for name in columns)
+            for row in rows
+            if loaded < row["offset"] < end_offset or loaded == row["offset"] < row["base_end_offset"]
         )
-        return [f"{type_} at offset {at} cannot be replayed: {reason}" for at, type_, reason in below[:1]]
+        found = []
+        for at, type_, reason, base in sorted(counting)[:1]:
+            where = "of the checkpoint at" if at < base else "at offset"
+            found.append(f"{type_} {where} {at} cannot be replayed: {reason}")
+        return found
 
     def _sentence(self, each: MissingRecords) -> str:
         return each.sentence if each in self._lacking.missing else each.newer_sentence

@@ -109,7 +109,7 @@ class ReplayRefusal:
 
     cause, subject, reason, by_controllers_only: of kraft_core.image.change.Refusal. It was replayed onto the
     checkpoint base_end_offset, base_content_digest (0, "": onto nothing) and the log with log_digest
-    (snapshot_replays.digest_of), which ends with it.
+    (snapshot_replays.digest_of), which ends with it. One of that checkpoint itself has its last offset.
     """
 
     offset: int
@@ -123,6 +123,10 @@ class ReplayRefusal:
     base_end_offset: int
     base_content_digest: str
     log_digest: str
+
+    @property
+    def is_in_checkpoint(self) -> bool:
+        return self.offset < self.base_end_offset
 
 
 @dataclass(frozen=True, slots=True)

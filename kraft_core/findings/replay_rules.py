@@ -1,9 +1,9 @@
-"""Rule 49: records of the log that Kafka refuses to replay.
+"""Rule 49: records of the log or of a checkpoint that Kafka refuses to replay.
 
 The replay of the histories finds them (transforms.histories), where nothing below them is missing. Here the
 path of that replay is compared with the captured logs: a refusal counts only if all that was replayed is one
 log, by Raft's log matching. Records that were truncated are on no path: only the leader that wrote such a
-record replayed it, before it appended it.
+record replayed it, before it appended it. A checkpoint holds all that its records refer to: its own suffices.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from kraft_core.evidence.facts import SnapshotFacts
 from kraft_core.findings.cluster_view import ClusterView, replicas_of
 from kraft_core.findings.facts import ReplayRefusal
 from kraft_core.findings.finding import Breach, of_rule
 from kraft_core.findings.snapshot_replays import CheckpointKey, Log, LogsBelow, digest_of, lies_on, log_from
+from kraft_core.findings.snapshot_rules import checkpoint_breach, checkpoint_name
 from kraft_core.image.refusals import NO_TRANSACTION, UNKNOWN_CREDENTIAL
 
 RELEASE = "4.3.1"
@@ -55,14 +57,24 @@ _CLASSES = {
 
 
 def records_can_be_replayed(view: ClusterView) -> Iterator[Breach]:
-    """Rule 49: one breach for all records of an epoch that are refused for one cause, of one subject."""
+    """Rule 49: one breach for all records of an epoch that are refused for one cause, of one subject; one for
+    each checkpoint.
+    """
     logs = LogsBelow(view.known.lineage)
     by_fault: defaultdict[tuple[int, str, str], list[ReplayRefusal]] = defaultdict(list)
+    by_checkpoint: defaultdict[tuple[int, str], list[ReplayRefusal]] = defaultdict(list)
     for refusal in view.facts.replay_refusals:
-        if _is_of_one_log(view, logs, refusal):
+        if refusal.is_in_checkpoint:
+            by_checkpoint[refusal.base_end_offset, refusal.base_content_digest].append(refusal)
+        elif _is_of_one_log(view, logs, refusal):
             by_fault[refusal.leader_epoch, refusal.cause, refusal.subject].append(refusal)
     for fault in sorted(by_fault):
         yield _breach(view, fault, sorted(by_fault[fault]))
+    for snapshot in view.known.facts.snapshots:
+        refused = sorted(by_checkpoint[snapshot.end_offset, snapshot.content_digest])
+        refused = [each for each in refused if each.cause not in _NOT_ONTO_CHECKPOINTS]
+        if refused and snapshot.proves:
+            yield _breach_by_checkpoint(view, snapshot, refused)
 
 
 def _is_of_one_log(view: ClusterView, logs: LogsBelow, refusal: ReplayRefusal) -> bool:
@@ -120,21 +132,34 @@ def _breach(view: ClusterView, fault: tuple[int, str, str], refused: Sequence[Re
     )
 
 
+def _breach_by_checkpoint(
+    view: ClusterView, snapshot: SnapshotFacts, refused: Sequence[ReplayRefusal]
+) -> Breach:
+    first = refused[0]
+    more = f", and {_others(refused)}" if len(refused) > 1 else ""
+    name = checkpoint_name(snapshot)
+    what = f"{name} holds a {first.type} that cannot be replayed{more}: {first.reason}."
+    evidence = "the checkpoint is whole, and all of its records were read"
+    return checkpoint_breach(view, 49, "error", snapshot, f"{what} {_effect(first)}", evidence)
+
+
 def _what(first: ReplayRefusal, refused: Sequence[ReplayRefusal]) -> str:
     where = f"{first.type} at offset {first.offset} of epoch {first.leader_epoch}"
-    more = ""
-    if len(refused) > 1:
-        others = "1 more record" if len(refused) == 2 else f"{len(refused) - 1} more records"
-        more = f", as {others} up to offset {refused[-1].offset}"
+    more = f", as {_others(refused)} up to offset {refused[-1].offset}" if len(refused) > 1 else ""
     return f"{where} cannot be replayed{more}: {first.reason}."
+
+
+def _others(refused: Sequence[ReplayRefusal]) -> str:
+    return "1 more record" if len(refused) == 2 else f"{len(refused) - 1} more records"
 
 
 def _effect(first: ReplayRefusal) -> str:
     """What Kafka does: on a controller the fault ends the process, on a broker alone it is logged."""
     classes = _CLASSES[first.type]
+    verb = "loads" if first.is_in_checkpoint else "replays"
     when = "" if first.commit_status == "committed" else " once it is committed"
     controllers = (
-        f"Every controller of Kafka {RELEASE} that replays it terminates{when} ({classes.controller})"
+        f"Every controller of Kafka {RELEASE} that {verb} it terminates{when} ({classes.controller})"
     )
     if first.by_controllers_only:
         return f"{controllers}; brokers apply it ({classes.loader})."

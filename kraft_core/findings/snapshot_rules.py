@@ -29,7 +29,9 @@ def snapshots_carry_the_log(view: ClusterView) -> Iterator[Breach]:
     for snapshot in view.known.facts.snapshots:
         if snapshot.proves:
             for found in invariants.snapshots_carry_the_log(_log_below(view, snapshot)):
-                yield _breach(view, 17, "error", snapshot, f"{_name(snapshot)} {found.detail}.", "")
+                yield checkpoint_breach(
+                    view, 17, "error", snapshot, f"{checkpoint_name(snapshot)} {found.detail}.", ""
+                )
 
 
 def snapshots_of_one_id_agree(view: ClusterView) -> Iterator[Breach]:
@@ -42,11 +44,12 @@ def snapshots_of_one_id_agree(view: ClusterView) -> Iterator[Breach]:
         by_voters = {_voters(snapshot): snapshot for snapshot in alike}
         if len(by_voters) > 1:
             each = sorted(
-                f"{labels(voters) or 'none'} in {_name(snapshot)}" for voters, snapshot in by_voters.items()
+                f"{labels(voters) or 'none'} in {checkpoint_name(snapshot)}"
+                for voters, snapshot in by_voters.items()
             )
             first = min(alike, key=lambda snapshot: snapshot.content_digest)
             sentence = f"Checkpoints of one end offset and epoch name different voters: {'; '.join(each)}."
-            yield _breach(view, 17, "error", first, sentence, "")
+            yield checkpoint_breach(view, 17, "error", first, sentence, "")
 
 
 def _voters(snapshot: SnapshotFacts) -> frozenset[ReplicaKey]:
@@ -84,8 +87,8 @@ def snapshots_are_aligned(view: ClusterView) -> Iterator[Breach]:
         if snapshot.unfinished or snapshot.is_bootstrap:
             continue
         if not snapshot.complete:
-            sentence = f"{_name(snapshot)} is incomplete: its header or footer is missing."
-            yield _breach(view, 18, "error", snapshot, sentence, "")
+            sentence = f"{checkpoint_name(snapshot)} is incomplete: its header or footer is missing."
+            yield checkpoint_breach(view, 18, "error", snapshot, sentence, "")
             continue
         bound = (
             None if _is_believed(view, snapshot) else view.upper_bound_at(taken_by(_captures(view, snapshot)))
@@ -95,7 +98,9 @@ def snapshots_are_aligned(view: ClusterView) -> Iterator[Breach]:
             evidence = (
                 f"the batch of its last record ends at {snapshot.batch_end}; log ends bound it by {bound}"
             )
-            yield _breach(view, 18, "error", snapshot, f"{_name(snapshot)} {found.detail}.", evidence)
+            yield checkpoint_breach(
+                view, 18, "error", snapshot, f"{checkpoint_name(snapshot)} {found.detail}.", evidence
+            )
 
 
 def _is_believed(view: ClusterView, snapshot: SnapshotFacts) -> bool:
@@ -133,7 +138,9 @@ def snapshots_equal_the_replay(view: ClusterView) -> Iterator[Breach]:
             unexplained = [deviation for deviation in differing if not deviation.explanation]
             severity: Severity = "error" if unexplained else "warning"
             evidence = "; ".join(_difference(deviation) for deviation in differing[:50])
-            yield _breach(view, 22, severity, snapshot, _deviates(snapshot, differing, unexplained), evidence)
+            yield checkpoint_breach(
+                view, 22, severity, snapshot, _deviates(snapshot, differing, unexplained), evidence
+            )
 
 
 def _deviates(
@@ -141,7 +148,8 @@ def _deviates(
 ) -> str:
     at_least = "at least " if len(differing) >= MAX_REPORTED else ""
     places = f"{at_least}{count(len(differing), 'place')}"
-    what = f"{_name(snapshot)} differs from the log below it in {places}: it {_difference(differing[0])}"
+    difference = f"{places}: it {_difference(differing[0])}"
+    what = f"{checkpoint_name(snapshot)} differs from the log below it in {difference}"
     if unexplained:
         return f"{what}."
     return f"{what}. A known defect of Kafka: {differing[0].explanation}."
@@ -154,14 +162,16 @@ def _difference(deviation: SnapshotDeviation) -> str:
     return f"{verb} {deviation.kind} {deviation.subject}"
 
 
-def _name(snapshot: SnapshotFacts) -> str:
+def checkpoint_name(snapshot: SnapshotFacts) -> str:
+    """A checkpoint in words: its end offset and epoch, and who held it."""
     holders = labels({ReplicaKey.of(*holder) for holder in snapshot.held_by})
     return f"Checkpoint {snapshot.end_offset}-{snapshot.leader_epoch} of {holders}"
 
 
-def _breach(
+def checkpoint_breach(
     view: ClusterView, rule: int, severity: Severity, snapshot: SnapshotFacts, sentence: str, evidence: str
 ) -> Breach:
+    """A breach of a rule by a checkpoint."""
     return Breach(
         of_rule(rule),
         severity,

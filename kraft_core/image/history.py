@@ -116,6 +116,10 @@ class History:
             if change.value is not None:
                 self._begin(self._of_snapshot(change, snapshot, gap))
         self.end()
+        self._refused += [
+            replace(refused, offset=snapshot.offset, leader_epoch=snapshot.leader_epoch)
+            for refused in snapshot.refusals + snapshot.controller_refusals
+        ]
         self._refuses = not snapshot.refusals
         self.image = snapshot.copy()
         self.image.refusals.clear()
@@ -188,9 +192,10 @@ class History:
         return list(self._open[kind].values())
 
     def take_refused(self) -> list[RefusedRecord]:
-        """The records of the log that were refused since the last call; this history forgets them.
+        """The records that were refused since the last call, of a snapshot at its last offset; this history
+        forgets them.
 
-        None after a snapshot that holds a refused record itself: what it lacks is not known.
+        None of the log after a snapshot that holds a refused record: what it lacks is not known.
         """
         refused, self._refused = self._refused, []
         return refused

@@ -51,7 +51,7 @@ def of_invalid(events: pa.Table, misplaced: Any, directories: Any, replicas: Any
 
 def _refused(events: pa.Table, cause: pa.Array, directories: pa.Array, replicas: pa.Array) -> pa.Table:
     columns = [
-        events["record_offset"],
+        pc.coalesce(events["record_offset"], events["known_from_offset"]),
         events["record_leader_epoch"],
         events["record_type"],
         events["topic_id"],
@@ -65,13 +65,13 @@ def _refused(events: pa.Table, cause: pa.Array, directories: pa.Array, replicas:
 
 
 def _is_judged(events: pa.Table) -> Any:
-    """Which events are records of the log, outside of metadata transactions.
+    """Which events are records, of a checkpoint or of the log outside of metadata transactions.
 
     Inside of one a topic may have been made and removed, which its lives do not show.
     """
-    of_log = pc.is_null(events["known_from_offset"]).to_numpy() & (numbers(events, "batch_crc") != KEPT)
+    is_record = numbers(events, "batch_crc") != KEPT
     named = pc.is_in(events["event"], pa.array([WHOLE, CHANGED])).to_numpy()
-    return of_log & named & (numbers(events, "seq") == numbers(events, "visible_offset"))
+    return is_record & named & (numbers(events, "seq") == numbers(events, "visible_offset"))
 
 
 def refused_records(refused: pa.Table, unsure: Sequence[MissingRecords], most: int) -> list[RefusedRecord]:

@@ -1,11 +1,13 @@
 """Records that Kafka refuses to replay, as the replays of the histories find them: rows of REFUSED_RECORDS.
 
 A record is one only if nothing missing can explain the refusal: no gap in the log and no record or checkpoint
-that is not fully understood is between the record and the state it was replayed onto.
+that is not fully understood is between the record and the state it was replayed onto. One of a checkpoint has
+the last offset that the checkpoint covers.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -14,7 +16,7 @@ from typing import Any
 from kraft_core.findings.snapshot_replays import Part, digest_of
 from kraft_core.image.change import RefusedRecord
 from kraft_core.image.missing_records import MissingRecords
-from kraft_core.image.replay_path import PathCheckpoint, Step
+from kraft_core.image.replay_path import COMMITTED, PathCheckpoint, Step
 from transforms.histories.replay_plan import ReplayPlan
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.storage.location import Location
@@ -54,11 +56,23 @@ def changed_rows(
         by_cluster[cluster].add(record)
     made = {
         plan.cluster_id: [
-            row for record in sure(by_cluster[plan.cluster_id], plan.unsure) for row in _rows(plan, record)
+            row
+            for record in _onto_known(plan.steps, sure(by_cluster[plan.cluster_id], plan.unsure))
+            for row in _rows(plan, record)
         ]
         for plan in plans
     }
     return {cluster: rows for cluster, rows in made.items() if _values(rows) != _values(held[cluster])}
+
+
+def _onto_known(steps: Iterable[Step], refused: Sequence[RefusedRecord]) -> Iterator[RefusedRecord]:
+    """The records but for those above a checkpoint that holds a refused one: what it lacks is not known."""
+    loaded = sorted(step.first_offset for step in steps if isinstance(step, PathCheckpoint))
+    refused_at = {record.offset for record in refused if not record.by_controllers_only}
+    for record in refused:
+        below = bisect_right(loaded, record.offset)
+        if not below or loaded[below - 1] == record.offset or loaded[below - 1] not in refused_at:
+            yield record
 
 
 def _values(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
@@ -67,7 +81,7 @@ def _values(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
 
 
 def _rows(plan: ReplayPlan, record: RefusedRecord) -> Iterator[Row]:
-    """The row of a refused record; none where its path is not a log from offset 0 or from a checkpoint."""
+    """The row of a refused record; none where its path is no checkpoint, and no log from one or offset 0."""
     replayed = _replayed(plan.steps, record)
     if replayed is not None:
         base, log, status = replayed
@@ -90,6 +104,8 @@ def _replayed(
     for step in steps:
         if isinstance(step, PathCheckpoint):
             base, log = step, []
+            if step.first_offset == record.offset:
+                return (base, log, COMMITTED) if step.leader_epoch == record.leader_epoch else None
             continue
         last = step.first_offset <= record.offset < step.end_offset
         end = record.offset + 1 if last else step.end_offset

@@ -63,11 +63,13 @@ def test_a_checkpoint_ends_the_doubt_about_a_refused_record(tmp_path: Path) -> N
     of_row |= {"subject": "7", "reason": "unknown", "by_controllers_only": False, "log_digest": ""}
     of_row |= {"commit_status": COMMITTED, "base_end_offset": 0, "base_content_digest": ""}
     rows = [{"cluster_id": "refused", "offset": offset, **of_row} for offset in (4, 9, 25)]
+    rows.append(rows[0] | {"offset": 29, "base_end_offset": 30})
     write(tmp_path, REFUSED_RECORDS, rows)
     steps = [
         ReplayRange(0, 6, 1, COMMITTED),
         PathCheckpoint(10, 1, "digest", 1000),
-        ReplayRange(10, 30, 1, COMMITTED),
+        ReplayRange(10, 28, 1, COMMITTED),
+        PathCheckpoint(30, 1, "other", 2000),
     ]
 
     def doubts(offset: int) -> list[str]:
@@ -76,5 +78,6 @@ def test_a_checkpoint_ends_the_doubt_about_a_refused_record(tmp_path: Path) -> N
         return [note.split(" cannot ")[0] for note in source.notes if "cannot be replayed" in note]
 
     first, second = (f"PARTITION_CHANGE_RECORD at offset {offset}" for offset in (4, 25))
-    wanted = {3: [], 4: [first], 5: [first], 9: [], 24: [], 25: [second], 29: [second]}
+    own = "PARTITION_CHANGE_RECORD of the checkpoint at 29"
+    wanted = {3: [], 4: [first], 5: [first], 9: [], 24: [], 25: [second], 27: [second], 29: [own]}
     assert {offset: doubts(offset) for offset in wanted} == wanted

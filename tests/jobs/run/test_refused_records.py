@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from jobs.cli import main
 from jobs.runtime.outcome import ExitCode
 from kraft_core.format.batch import write_batch
 from kraft_core.format.codec import write_metadata_value
 from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.format.snapshot_writer import snapshot_bytes, snapshot_header
 from kraft_core.messages.metadata import METADATA_RECORDS
 from kraft_core.messages.uuid_text import uuid_text
 from tests.jobs.lakes import content, opened, run
@@ -55,6 +57,14 @@ def capture(path: Path, *batches: bytes, base: int = 0, node: int = 1) -> Path:
     return path
 
 
+def checkpoint(path: Path, made: Sequence[Made | bytes], damage: bytes = b"") -> None:
+    """Of offsets below 3, in the log directory of a capture. damage: bytes that its end is replaced by."""
+    values = [one if isinstance(one, bytes) else value(one) for one in made]
+    held = snapshot_bytes([snapshot_header(0)], values, 1, 0, 10)
+    file = path / LOG_DIR_NAME / "00000000000000000003-0000000001.checkpoint"
+    file.write_bytes(held[: -len(damage)] + damage if damage else held)
+
+
 def damaged(batch_: bytes) -> bytes:
     """Its last byte is another."""
     return batch_[:-1] + bytes([batch_[-1] ^ 1])
@@ -96,6 +106,38 @@ def test_a_record_is_refused_only_where_nothing_below_it_is_missing(tmp_path: Pa
     # The histories hold what brokers apply.
     versions = rows_with(lake, PARTITIONS, cluster_id=["refused"])
     assert sorted(row["valid_from_offset"] for row in versions) == [1, 2]
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_checkpoint_that_kafka_refuses_to_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A finding only where all of it is understood, and none of the log above it, to which it may matter."""
+    captures = tmp_path / "captures"
+    orphan: Made = ("PARTITION_RECORD", partition_fields(UNKNOWN))
+    above = batch(3, [CHANGE, OF_UNKNOWN])
+    for cluster, made, damage in (
+        ("orphan", [*A_TOPIC, orphan, ("PARTITION_RECORD", partition_fields(UNKNOWN, 1))], b""),
+        ("sound", A_TOPIC, b""),
+        ("not-whole", [*A_TOPIC, orphan], b"\x01"),
+        ("newer", [*A_TOPIC, OF_NEWER_KAFKA, orphan], b""),
+    ):
+        checkpoint(capture(captures / cluster / "a", above, base=3), made, damage)
+    # From the log it is known what the checkpoint holds.
+    whole = batch(0, [*A_TOPIC, ("TOPIC_RECORD", topic_fields("u", UNKNOWN))])
+    checkpoint(capture(captures / "not-loaded" / "a", whole, batch(3, [CHANGE])), [*A_TOPIC, orphan])
+    lake = tmp_path / "lake"
+    assert run(lake, captures) == ExitCode.FOUND
+    assert refused(lake) == {"orphan": [(2, 3, "open")], "sound": [(4, 5, "open")]}
+    (found,) = rows_with(lake, FINDINGS, cluster_id=["orphan"], rule=[49])
+    assert found["sentence"].startswith("Checkpoint 3-1 of 1@")
+    assert (
+        "holds a PARTITION_RECORD that cannot be replayed, and 1 more record: partition " in found["sentence"]
+    )
+    assert "Every controller of Kafka 4.3.1 that loads it terminates (" in found["sentence"]
+    assert found["sentence"].endswith("continues with other metadata (TopicsDelta).")
+    capsys.readouterr()
+    assert main(["shell", "--lake", str(lake), "--cluster", "orphan", "--at-offset", "4", "ls", "/"]) == 0
+    said = capsys.readouterr().err
+    assert "PARTITION_RECORD of the checkpoint at 2 cannot be replayed: partition 0 of unknown topic" in said
 
 
 @pytest.mark.parametrize("order", [pytest.param("ab", marks=pytest.mark.long), "ba"])

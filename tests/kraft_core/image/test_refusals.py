@@ -47,13 +47,13 @@ def test_what_the_image_does_not_know_has_no_cause() -> None:
     ]
 
 
-def test_behind_a_checkpoint_that_is_refused_itself_nothing_is() -> None:
+def test_behind_a_checkpoint_that_is_refused_itself_nothing_else_is() -> None:
     """What the checkpoint lacks is not known; behind the next one it is."""
     removed = row("REMOVE_TOPIC_RECORD", {"topicId": "nope"}, 30)
     history = History()
     history.load(Image.of_snapshot(RECORDS[:5], 10, 1, -1))
     history.apply(removed)
-    assert history.take_refused() == []
+    assert [(record.offset, record.leader_epoch) for record in history.take_refused()] == [(9, 1)]
     history.load(Image.of_snapshot(RECORDS[:4], 20, 1, -1))
     history.apply(removed)
     assert [record.offset for record in history.take_refused()] == [30]

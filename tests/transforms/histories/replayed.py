@@ -29,7 +29,7 @@ from kraft_core.image.replay_path import (
 )
 from kraft_core.image.tables import KINDS
 from kraft_core.messages.metadata import METADATA_RECORDS
-from tests.kraft_core.image.worlds import Row, replay
+from tests.kraft_core.image.worlds import Made, Row, replay
 from transforms.histories.clocks import clock, on_path
 from transforms.histories.missing import times_of
 from transforms.histories.refused_records import sure
@@ -50,7 +50,8 @@ MARKERS = ("BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACT
 class World:
     """A cluster: its records by offset, what was captured of them, and its checkpoints.
 
-    conflicting: records of other batches of the same epochs, by their checksum.
+    conflicting: records of other batches of the same epochs, by their checksum. refused_in: records that a
+    checkpoint holds beside those of its image, which refused them.
     """
 
     cluster_id: str
@@ -58,6 +59,7 @@ class World:
     ranges: list[ReplayRange]
     checkpoints: dict[PathCheckpoint, Image] = field(default_factory=dict)
     conflicting: list[tuple[int, Row]] = field(default_factory=list)
+    refused_in: dict[PathCheckpoint, list[Made]] = field(default_factory=dict)
 
     @property
     def steps(self) -> list[Step]:
@@ -224,7 +226,8 @@ def snapshot_records_table(worlds: Sequence[World]) -> pa.Table:
     rows, keys = [], []
     for world in worlds:
         for checkpoint, image in world.checkpoints.items():
-            for place, (type_, value) in enumerate(image.to_records()):
+            held = [*image.to_records(), *world.refused_in.get(checkpoint, ())]
+            for place, (type_, value) in enumerate(held):
                 rows.append(as_row(Row(0, checkpoint.leader_epoch, 0, type_, value)))
                 keys.append((world.cluster_id, checkpoint.content_digest, checkpoint.end_offset, place))
     names = ("cluster_id", "content_digest", "end_offset", "position")
@@ -308,6 +311,23 @@ def gapped(cluster_id: str, records: list[Row], random: Random) -> World:
         if piece.first_offset < piece.end_offset
     ]
     return world
+
+
+def with_refused(world: World, made: Sequence[Made]) -> World:
+    """The cluster where every other checkpoint holds records, too, that are refused there."""
+    refused_in = {checkpoint: list(made) for checkpoint in [*world.checkpoints][::2]}
+    checkpoints = {
+        checkpoint: loaded(checkpoint, [*image.to_records(), *refused_in.get(checkpoint, ())])
+        for checkpoint, image in world.checkpoints.items()
+    }
+    return replace(world, checkpoints=checkpoints, refused_in=refused_in)
+
+
+def loaded(checkpoint: PathCheckpoint, held: Sequence[Made]) -> Image:
+    """The image that a checkpoint of these records makes."""
+    records = [Row(n, 0, 0, *record) for n, record in enumerate(held)]
+    at = -1 if checkpoint.timestamp is None else checkpoint.timestamp
+    return Image.of_snapshot(records, checkpoint.end_offset, checkpoint.leader_epoch, at)
 
 
 def in_conflict(world: World, random: Random) -> World:

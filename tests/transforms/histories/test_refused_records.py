@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, cast
@@ -12,9 +13,10 @@ from deltalake import write_deltalake
 from jobs.derivation.derive_histories import write_histories
 from kraft_core.image import refusals
 from kraft_core.image.change import RefusedRecord
-from kraft_core.image.replay_path import ReplayRange
-from tests.kraft_core.image.refused import EVERY_REFUSAL
-from tests.kraft_core.image.worlds import life, random_steps, rows
+from kraft_core.image.image import Image
+from kraft_core.image.replay_path import PathCheckpoint, ReplayRange
+from tests.kraft_core.image.refused import EVERY_REFUSAL, UNKNOWN
+from tests.kraft_core.image.worlds import Made, change_fields, life, partition_fields, random_steps, rows
 from tests.transforms.histories.replayed import (
     World,
     forgetful,
@@ -22,6 +24,7 @@ from tests.transforms.histories.replayed import (
     in_conflict,
     records_table,
     snapshot_records_table,
+    with_refused,
 )
 from transforms.histories.refused_records import REFUSAL
 from transforms.histories.replay_plan import replays
@@ -39,19 +42,38 @@ from transforms.lake.tables import (
 )
 
 LIVES = 16
+OF_CHECKPOINTS: list[Made] = [
+    ("PARTITION_RECORD", partition_fields(UNKNOWN, 5)),
+    ("PARTITION_CHANGE_RECORD", change_fields(UNKNOWN, 6, isr=[1])),
+    ("REMOVE_TOPIC_RECORD", {"topicId": UNKNOWN}),
+]
 
 
 def worlds() -> list[World]:
-    """Clusters whose logs lack what they refer to, and logs with gaps; some have conflicting batches."""
+    """Clusters whose logs lack what they refer to, and logs with gaps; some have conflicting batches.
+
+    Over some gaps are checkpoints that hold refused records.
+    """
     lives = [(seed, life(random_steps(seed, 90))) for seed in range(LIVES)]
     found = [
         (gapped if seed % 3 == 0 else forgetful)(f"cluster {seed}", records, Random(seed))
         for seed, records in lives
     ]
+    found = [with_refused(w, OF_CHECKPOINTS) if n % 2 == 0 else w for n, w in enumerate(found)]
     of_every_cause = rows([made for made, _ in EVERY_REFUSAL])
     ranges = [ReplayRange(0, len(of_every_cause), 1, "committed")]
     every = World("cluster of every cause", of_every_cause, ranges)
-    return [*(in_conflict(world, Random(n)) if n % 7 == 0 else world for n, world in enumerate(found)), every]
+    found = [in_conflict(world, Random(n)) if n % 7 == 0 else world for n, world in enumerate(found)]
+    return [*found, every, above_a_refused_checkpoint()]
+
+
+def above_a_refused_checkpoint() -> World:
+    """The log refers to what the checkpoint below it refuses, and to what the next one holds no more."""
+    made = rows([*OF_CHECKPOINTS[1:], *OF_CHECKPOINTS[1:]], first_offset=5)
+    ranges = [ReplayRange(5, 7, 1, "committed"), ReplayRange(10, 12, 1, "committed")]
+    made = [replace(row, offset=row.offset + 3) if row.offset > 6 else row for row in made]
+    below = {PathCheckpoint(end, 1, f"at {end}", None): Image() for end in (5, 10)}
+    return with_refused(World("above a refused checkpoint", made, ranges, below), OF_CHECKPOINTS[:1])
 
 
 def write_records(lake: Path, held: list[World]) -> None:
@@ -78,6 +100,22 @@ def without_spark(path: Path) -> Lake:
 def test_the_lives_hold_refusals_of_every_cause() -> None:
     causes = {record.cause for records in by_core(worlds()).values() for record in records}
     assert causes == set(refusals.CAUSES)
+
+
+def test_nothing_is_said_of_records_above_a_checkpoint_that_lacks_a_refused_one() -> None:
+    refused = by_core([above_a_refused_checkpoint()])["above a refused checkpoint"]
+    assert [record.offset for record in refused] == [4, 10, 11]
+
+
+def test_checkpoints_hold_refusals() -> None:
+    of_checkpoints = {
+        (world.cluster_id, checkpoint.first_offset)
+        for world in worlds()
+        for checkpoint in world.refused_in
+        if checkpoint in world.steps
+    }
+    refused = {(cluster, r.offset) for cluster, records in by_core(worlds()).items() for r in records}
+    assert len(of_checkpoints & refused) > 2
 
 
 def test_the_lake_holds_what_the_core_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from transforms.lake.tables.columns import CLUSTER_ID, WITHIN
 from transforms.lake.tables.declaration import Column, Table, required
 
 # Raised when the replay of the same path finds more, or names it otherwise: a run replays all of it again.
-REPLAY_VERSION = 3
+REPLAY_VERSION = 4
 
 ENDPOINTS_TYPE = "ARRAY<STRUCT<name: STRING, host: STRING, port: INT, security_protocol: STRING>>"
 
@@ -307,11 +307,14 @@ REPLAYS = Table(
 
 REFUSED_RECORDS = Table(
     "refused_records",
-    "A record on the replay path that Kafka refuses to replay: the first 1,000 of a cluster (rule 49)",
+    "A record on the replay path, of the log or of a checkpoint, that Kafka refuses to replay: the first "
+    "1,000 of a cluster (rule 49)",
     (
         CLUSTER_ID,
-        required("offset", "BIGINT", "Offset of the record"),
-        required("leader_epoch", "INT", "Leader epoch of the record"),
+        required(
+            "offset", "BIGINT", "Offset of the record; of one in a checkpoint, the last offset that it covers"
+        ),
+        required("leader_epoch", "INT", "Leader epoch of the record, or of the checkpoint"),
         required("type", "STRING", "Type of the record"),
         required("cause", "STRING", "Kind of the refusal: unknown_topic, other_broker_epoch, ..."),
         required("subject", "STRING", "What the record refers to: a topic, a broker, ..."),
@@ -320,7 +323,11 @@ REFUSED_RECORDS = Table(
             "by_controllers_only", "BOOLEAN", "Whether brokers apply it, and only controllers refuse it"
         ),
         required("commit_status", "STRING", "Commit status of the record"),
-        required("base_end_offset", "BIGINT", "End of the checkpoint that it was replayed onto; 0: none"),
+        required(
+            "base_end_offset",
+            "BIGINT",
+            "End of the checkpoint that it was replayed onto, or that holds it; 0: none",
+        ),
         required("base_content_digest", "STRING", "SHA-256 of that checkpoint; empty: none"),
         required("log_digest", "STRING", "Digest of the epochs and offsets of the log replayed up to it"),
     ),
