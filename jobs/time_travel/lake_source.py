@@ -18,7 +18,7 @@ from kraft_core.image.from_rows import change_of
 from kraft_core.image.image import Image
 from kraft_core.image.missing_records import MissingRecords
 from kraft_core.image.replay_path import COMMITTED, PathCheckpoint, ReplayRange, Step
-from kraft_core.image.replica import OutOfReachError
+from kraft_core.image.replica import OutOfReachError, lost_between
 from kraft_core.raft.voters import VoterSet
 from transforms.evidence.fact_values import voter_value
 from transforms.histories.clocks import Clock, clocks
@@ -214,6 +214,9 @@ class LakeSource:
                     f"{self._steps[0].first_offset}"
                 )
             return -1
+        following = min((s.first_offset for s in self._steps if s.end_offset > offset + 1), default=0)
+        if following > offset + 1:
+            raise lost_between(offset, following)
         return offset
 
     def append_before(self, offset: int) -> int | None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Set
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from operator import attrgetter
 from pathlib import Path
 
 from kraft_core.format.batch import BatchHeader
@@ -26,10 +29,16 @@ class OutOfReachError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """effective_at: the running maximum of the batches' timestamps, ms."""
-
     segment: SegmentFile
     header: BatchHeader
+
+
+@dataclass(frozen=True, slots=True)
+class _Append:
+    """Offsets that took effect at a time (ms): the running maximum of the timestamps up to there."""
+
+    first_offset: int
+    last_offset: int
     effective_at: int
 
 
@@ -40,6 +49,14 @@ class _Searched:
     first: int
     last: int
     lost: int
+
+
+def lost_between(reached: int, following: int) -> OutOfReachError:
+    """Of a time between those of two known states, after these offsets, of which records are missing."""
+    return OutOfReachError(
+        f"undecided: offset {reached + 1} is missing, and may have been appended by that time; the nearest "
+        f"known states are those after offset {reached} and after offset {following}"
+    )
 
 
 class CapturedReplica:
@@ -137,19 +154,21 @@ class CapturedReplica:
     def offset_at(self, time: int) -> int:
         """The last offset appended at or before a time (ms).
 
-        By the running maximum of the batches' timestamps, as leaders' clocks may go back. Raises
-        OutOfReachError.
+        By the running maximum of the timestamps of batches and checkpoints, as leaders' clocks may go back.
+        Raises OutOfReachError, also for a time at which missing offsets may have been appended.
         """
-        count = bisect_right(self._batches, time, key=lambda batch: batch.effective_at)
-        known = [_end(c) - 1 for c in self._checkpoints if self._image(c).timestamp <= time]
+        count = bisect_right(self._appends, time, key=attrgetter("effective_at"))
         if count:
-            known.append(self._batches[count - 1].header.last_offset)
-        if not known and not self._begins_at_zero:
+            reached = self._appends[count - 1].last_offset
+            if count < len(self._appends) and self._appends[count].first_offset > reached + 1:
+                raise lost_between(reached, self._appends[count].first_offset)
+            return reached
+        if not self._begins_at_zero:
             raise OutOfReachError(
                 "undecided: that time is before the oldest known state, which is the one after offset "
                 f"{self._oldest().offset}"
             )
-        return max(known, default=-1)
+        return -1
 
     def steps(self) -> Iterator[Image | Record]:
         """The whole history from the oldest known state: an image, then records.
@@ -224,6 +243,18 @@ class CapturedReplica:
         self._searched = _Searched(first, last, lost)
         return lost
 
+    @cached_property
+    def _appends(self) -> list[_Append]:
+        """The batches by offset, and the checkpoints by the last one that they cover, if they have a time."""
+        headers = (batch.header for batch in self._batches)
+        found = [(header.last_offset, header.base_offset, header.max_timestamp) for header in headers]
+        for checkpoint in self._checkpoints:
+            last, at = _end(checkpoint) - 1, self._image(checkpoint).timestamp
+            found += [(last, last, at)] if at >= 0 else []
+        found.sort()
+        highest = accumulate((at for *_, at in found), max)
+        return [_Append(first, last, at) for (last, first, _), at in zip(found, highest, strict=True)]
+
     @property
     def _begins_at_zero(self) -> bool:
         return not self._batches or self._batches[0].header.base_offset == 0
@@ -288,7 +319,7 @@ class CapturedReplica:
 
     def _index(self, segments: Iterable[SegmentFile]) -> Iterator[_Batch]:
         """Every batch that continues the previous one; overlaps are skipped, gaps and damage are noted."""
-        expected, effective_at = None, -1
+        expected = None
         for segment in segments:
             with mapped(segment.path) as buf:
                 for item in scan(buf, next_offset=segment.base_offset):
@@ -304,8 +335,7 @@ class CapturedReplica:
                     if item.base_offset > (expected or 0):
                         self._gap_ends.append(item.base_offset)
                     expected = item.next_offset
-                    effective_at = max(effective_at, item.max_timestamp)
-                    yield _Batch(segment, item, effective_at)
+                    yield _Batch(segment, item)
 
     def _records(self, first: int, control_only: bool = False) -> Iterator[Record]:
         """The log's records from an offset (inclusive) on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from jobs.time_travel.source import MetadataSource, voters_at
 from kraft_core.image.image import Image
 from kraft_core.image.kinds import BY_NAME
 from kraft_core.image.missing_records import MissingRecords
+from kraft_core.image.replay_path import ReplayRange
 from kraft_core.image.replica import OutOfReachError
 from kraft_core.image.tables import KINDS, PRODUCER_IDS
 from transforms.histories.missing import Lacking
+from transforms.histories.replay_steps import known_paths
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import FINDINGS
 
@@ -53,6 +56,24 @@ def test_times_lead_to_the_same_offsets(sources: tuple[MetadataSource, MetadataS
         assert of_lake.offset_at(time) == of_replica.offset_at(time)
     with pytest.raises(OutOfReachError, match="beyond the end of the log"):
         of_lake.image_at(10_000)
+
+
+def test_a_time_at_which_missing_offsets_may_have_been_appended_is_undecided(lake: Any) -> None:
+    """The path without offsets 1000 to 1099."""
+    (whole,) = known_paths(lake.path, [DYNAMIC]).values()
+    place, around = next((n, s) for n, s in enumerate(whole) if s.first_offset < 1000 < s.end_offset)
+    assert isinstance(around, ReplayRange)
+    parts = [replace(around, end_offset=1000), replace(around, first_offset=1100)]
+    source = LakeSource(lake.path, DYNAMIC, [*whole[:place], *parts, *whole[place + 1 :]])
+    below, above = (source.append_before(offset) for offset in (1000, 1101))
+    assert below is not None
+    assert above is not None
+    assert below < above - 1
+    assert source.offset_at(below - 1) < 1000
+    assert source.offset_at(above) >= 1100
+    for time in (below, above - 1):
+        with pytest.raises(OutOfReachError, match=r"offset 1000 is missing, .* after offset 999 and .* 1100"):
+            source.offset_at(time)
 
 
 @pytest.mark.parametrize(

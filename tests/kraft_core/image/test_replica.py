@@ -97,6 +97,48 @@ def test_times_are_mapped_by_the_running_maximum_of_timestamps(files, time, offs
     assert files.replica().offset_at(time) == offset
 
 
+def test_a_checkpoint_takes_effect_by_the_running_maximum_too(files):
+    """Its time is that of the last batch below it, whose leader's clock had gone back."""
+    files.segment(LOG)
+    files.checkpoint(4, 250)
+    replica = files.replica()
+    assert [replica.offset_at(time) for time in (99, 250, 299, 300, 400)] == [-1, 1, 1, 3, 4]
+
+
+def test_a_clock_that_went_back_above_a_checkpoint(files):
+    files.checkpoint(3, 300)
+    files.segment(LOG[3:])
+    replica = files.replica()
+    with pytest.raises(OutOfReachError, match="before the oldest known state"):
+        replica.offset_at(260)
+    assert [replica.offset_at(time) for time in (300, 400)] == [3, 4]
+
+
+def test_a_checkpoint_without_a_time_bounds_no_time(files):
+    files.checkpoint(3, -1)
+    files.segment(LOG[3:])
+    replica = files.replica()
+    with pytest.raises(OutOfReachError, match="before the oldest known state"):
+        replica.offset_at(249)
+    assert (level(replica.image_at(2)), replica.offset_at(250)) == (3, 3)
+
+
+def test_a_time_at_which_missing_offsets_may_have_been_appended_is_undecided(files):
+    """The clocks of leaders are no finer than a millisecond: so is the time of the last known record."""
+    files.segment(LOG[:2])
+    files.segment(LOG[4:5])
+    replica = files.replica()
+    assert [replica.offset_at(time) for time in (99, 100, 199, 400)] == [-1, 0, 0, 4]
+    for time in (200, 399):
+        missing = "undecided: offset 2 is missing, .* those after offset 1 and after offset 4"
+        with pytest.raises(OutOfReachError, match=missing):
+            replica.offset_at(time)
+    files.checkpoint(6, 500)  # the one offset that it adds is of its time
+    assert files.replica().offset_at(499) == 4
+    files.checkpoint(7, 600)
+    assert files.replica().offset_at(599) == 5
+
+
 def test_an_offset_beyond_the_log_is_out_of_reach(files):
     files.segment(LOG)
     with pytest.raises(OutOfReachError, match="offset 6 is beyond the end of the log; its last offset is 5"):
@@ -138,7 +180,7 @@ def test_a_checkpoint_beyond_the_log_is_the_newest_state(files):
     files.segment(LOG[:2])
     files.checkpoint(6, 500)
     replica = files.replica()
-    assert (replica.last_offset, level(replica.image_at()), replica.offset_at(450)) == (5, 6, 1)
+    assert (replica.last_offset, level(replica.image_at()), replica.offset_at(500)) == (5, 6, 5)
     with pytest.raises(OutOfReachError, match="offset 3 is missing; the last one before it is 1"):
         replica.image_at(3)
     assert [step.offset for step in replica.steps()] == [-1, 0, 1, 5]
@@ -149,7 +191,7 @@ def test_only_checkpoints(files):
     files.checkpoint(6, 500)
     replica = files.replica()
     assert [level(replica.image_at(offset)) for offset in (2, 5)] == [3, 6]
-    assert (replica.offset_at(350), replica.offset_at(500)) == (2, 5)
+    assert replica.offset_at(500) == 5
     assert [step.offset for step in replica.steps()] == [2, 5]
 
 
