@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -276,7 +277,8 @@ class LakeSource:
             if path is not None:
                 known = before if until == start else None
                 shown_by = CHECKPOINT if row["valid_from_exact"] is False else row["record_type"]
-                yield self._event(shown_by, start, row["valid_from_at"], path, kind, known, value)
+                began = self._event(shown_by, start, row["valid_from_at"], path, kind, known, value)
+                yield replace(began, appended_at=milliseconds(row["appended_at"]))
                 goes_on = following is not None and following["valid_from_offset"] == end
                 if end is not None and end <= last_offset and not goes_on:
                     shown_by = CHECKPOINT if row["valid_to_exact"] is False else row["ended_by"]

@@ -80,12 +80,12 @@ def cause_of(event: Event, of_brokers: Sequence[Event]) -> str | None:
 
 
 def _together(event: Event, before: Partition, after: Partition, of_brokers: Iterable[Event]) -> list[str]:
-    """The events, at the same time, of brokers that left or joined the ISR or ELR, or the lead."""
+    """The events, appended at once, of brokers that left or joined the ISR or ELR, or the lead."""
     touched = _touched(before, after)
     return [
         f"broker {(each.after or each.before).broker_id} {words} (offset {each.offset})"
         for each in of_brokers
-        if each.timestamp == event.timestamp
+        if each.is_together_with(event)
         and (each.after or each.before).broker_id in touched
         and (words := broker_event_words(each.before, each.after))
     ]
@@ -115,6 +115,8 @@ def _known_by(event: Event, of_brokers: Iterable[Event]) -> set[int]:
 def why_leaderless(event: Event, of_brokers: Sequence[Event]) -> str:
     """Of a change that left a partition without a leader: why each replica could not lead."""
     after: Partition = event.after
+    if not event.is_exact:
+        return f"No leader from offset {event.offset} or before: only a checkpoint shows it, and not why."
     reasons = [f"{replica} {_cannot_lead(replica, after, event, of_brokers)}" for replica in after.replicas]
     before: Partition | None = event.before
     led = "" if before is None else f" leader {before.leader} left, and"
@@ -130,7 +132,7 @@ def _cannot_lead(replica: int, after: Partition, event: Event, of_brokers: Seque
         each
         for each in of_brokers
         if (each.after or each.before).broker_id == replica
-        and (each.offset <= event.offset or each.timestamp == event.timestamp)
+        and (each.offset <= event.offset or each.is_together_with(event))
     ]
     if not known:
         return f"was {sync}, and the log shows no registration of it"

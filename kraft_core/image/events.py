@@ -21,7 +21,8 @@ class Event:
     """A change of the thing at a path: its values before and after, None: absent.
 
     offset, leader_epoch, timestamp (ms): of the record that made it visible, or of the end of the checkpoint
-    at or before which it happened; record_type: of the record that made it, or CHECKPOINT.
+    at or before which it happened; record_type: of the record that made it, or CHECKPOINT. appended_at (ms):
+    that record's own time, by the leader's clock; None where it is not known.
     """
 
     offset: int
@@ -32,11 +33,20 @@ class Event:
     kind: str
     before: Any
     after: Any
+    appended_at: int | None = None
 
     @property
     def is_exact(self) -> bool:
         """Whether a record shows it; else it happened at or before its offset and time."""
         return self.record_type != CHECKPOINT
+
+    def is_together_with(self, other: Event) -> bool:
+        """Whether both were appended at once, as far as times show: leaders' clocks may go back."""
+        if not (self.is_exact and other.is_exact) or self.leader_epoch != other.leader_epoch:
+            return False
+        if self.appended_at is None or other.appended_at is None:
+            return self.timestamp == other.timestamp
+        return self.appended_at == other.appended_at
 
 
 def events(replica: CapturedReplica, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]:
@@ -52,7 +62,7 @@ def events(replica: CapturedReplica, patterns: Sequence[tree.Path], last_offset:
             path = path_under(patterns, kind, before if after is None else after)
             if path is not None:
                 where = (step.offset, step.leader_epoch, step.timestamp)
-                yield Event(*where, record_type, path, kind, before, after)
+                yield Event(*where, record_type, path, kind, before, after, step.timestamp)
 
 
 _Changes = list[tuple[str, str, Any, Any]]

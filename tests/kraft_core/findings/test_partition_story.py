@@ -97,6 +97,31 @@ def registered_again(broker_id: int, timestamp: int) -> Event:
     return Event(71, 1, timestamp, "REGISTER_BROKER_RECORD", (), "brokers", before, after)
 
 
+def test_equal_times_of_a_clock_that_went_back_are_no_append_at_once() -> None:
+    """In a lake, what a new leader appends takes effect with the last record of the one before, not sooner."""
+    whole = Broker(3, 9, "i", (), (), None, False, False, False, (), None)
+    registered = Event(40, 1, 4000, "REGISTER_BROKER_RECORD", (), "brokers", None, whole)
+    fenced = Event(75, 1, 5000, RECORD, (), "brokers", whole, replace(whole, fenced=True))
+    event = changed({}, {"isr": (1, 2)})
+    assert cause_of(event, [registered, fenced]) == "appended together with: broker 3 fenced (offset 75)"
+    at = replace(event, appended_at=3100)
+    later = replace(fenced, appended_at=3200)
+    assert cause_of(at, [registered, later]) == "reported by leader 1 (AlterPartition): 3 fell behind"
+    same = replace(fenced, appended_at=3100)
+    assert cause_of(at, [registered, same]) == "appended together with: broker 3 fenced (offset 75)"
+    of_next_leader = replace(same, leader_epoch=2)
+    assert cause_of(at, [registered, of_next_leader]) == cause_of(at, [registered, later])
+    lone = replace(changed({"isr": (3,)}, {"isr": (3,), "leader": -1}), appended_at=3100)
+    assert "3 was in the ISR and active (since offset 40)" in why_leaderless(lone, [registered, later])
+    assert "3 was in the ISR and fenced (since offset 75)" in why_leaderless(lone, [registered, same])
+
+
+def test_of_a_lost_leader_that_only_a_checkpoint_shows_no_reason_is_told() -> None:
+    event = changed({}, {"leader": -1}, "checkpoint")
+    expected = "No leader from offset 70 or before: only a checkpoint shows it, and not why."
+    assert why_leaderless(event, []) == expected
+
+
 def test_a_replica_in_an_offline_directory_cannot_lead() -> None:
     """Its broker is active and it is in the ISR, and yet the controller does not elect it."""
     whole = Broker(1, 9, "i", (), (), None, False, False, False, ("d", "e"), None)
