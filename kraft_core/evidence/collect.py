@@ -183,7 +183,7 @@ def _capture(
     if directory.segments:
         ends += [
             directory.segments[-1].base_offset,
-            *(epoch_range.end_offset for epoch_range in log.epoch_ranges[-1:]),
+            *(epoch_range.end_offset for epoch_range in log.epoch_ranges),
         ]
     headers = [s.header_timestamp for s in snapshots if s.proves and s.header_timestamp is not None]
     captured_from, captured_until, time_source = copied_between(*at, log.epoch_ranges, headers)
@@ -284,6 +284,16 @@ class _Log:
             self.epoch_ranges.append(self.current.epoch_range())
             self.current = None
 
+    def sort(self) -> None:
+        """By offset: a damaged log may hold batches twice, or in another order."""
+        first = len(self.batches) - len(self.epoch_ranges)
+        found = zip(self.epoch_ranges, self.batches[first:], strict=True)
+        rising = sorted(
+            found, key=lambda each: (each[0].first_offset, each[0].leader_epoch, each[0].end_offset)
+        )
+        self.epoch_ranges = [epoch_range for epoch_range, _ in rising]
+        self.batches[first:] = [batches for _, batches in rising]
+
 
 def _scan_log(directory: ControllerDir, found: _ClusterRecords) -> _Log:
     """A captured log; its control records and feature levels into `found`."""
@@ -296,6 +306,7 @@ def _scan_log(directory: ControllerDir, found: _ClusterRecords) -> _Log:
         except OSError:
             log.readable = False
     log.close()
+    log.sort()
     return log
 
 

@@ -55,7 +55,7 @@ def _elected(known: Conclusions, election: Election, known_to: int | None) -> Ep
         election.leader_epoch,
         election.leader_id,
         election.offset,
-        True,
+        election.leader_epoch not in known.lineage.contested_epochs,
         election.elected_at,
         election.voters,
         election.granting_voters,

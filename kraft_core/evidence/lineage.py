@@ -3,8 +3,9 @@
 Raft's log matching (KIP-595): an epoch has one leader, which only appends; so two logs that hold the same
 offset of the same epoch are equal up to there. An epoch's batches therefore form one line, that line hangs
 at one offset on one line of an earlier epoch, and every capture shows a part of the same tree. Where
-captures contradict that (two digests of the same range, two batches at one offset, two starts of one epoch),
-the epoch is contested and proves nothing. Then the captures are of two histories: a cloned or restored
+captures contradict that (two digests of the same range, two batches at one offset, two starts of one epoch,
+a log that goes back to a lower epoch: no CRC covers that of a batch), the epoch is contested and proves
+nothing. Then the captures are of two histories: a cloned or restored
 cluster, strangers with one cluster id. What one lacks or overwrote says nothing about the other.
 """
 
@@ -144,6 +145,10 @@ def _add_ranges(lines: defaultdict[int, _Line], capture: Capture) -> None:
     for epoch_range in capture.epoch_ranges:
         line, end = lines[epoch_range.leader_epoch], epoch_range.first_offset
         line.add(epoch_range, capture.captured_until)
+        if previous and previous.leader_epoch > epoch_range.leader_epoch:
+            line.contested = lines[previous.leader_epoch].contested = True
+        if end != (previous.end_offset if previous else capture.log_start_offset):
+            line.contested |= _is_misplaced(epoch_range, capture)
         if previous and previous.leader_epoch < epoch_range.leader_epoch and previous.end_offset == end:
             line.starts.add(end)
             unknown = capture.leader_epoch_checkpoint is None
@@ -151,6 +156,19 @@ def _add_ranges(lines: defaultdict[int, _Line], capture: Capture) -> None:
             if epoch_range.first_batch_end is not None and agrees:
                 line.links.add(Link(previous.leader_epoch, end, previous.last_appended_at))
         previous = epoch_range
+
+
+def _is_misplaced(epoch_range: EpochRange, capture: Capture) -> bool:
+    """Whether leader-epoch-checkpoint has another start of an epoch than its LEADER_CHANGE has in the log.
+
+    Of one that does not follow what lies below: no CRC covers the offset of a batch. The first entry follows
+    the log's start, which may have passed the LEADER_CHANGE.
+    """
+    first = epoch_range.first_offset
+    return epoch_range.first_batch_end is not None and any(
+        epoch == epoch_range.leader_epoch and (start < first or (nth > 0 and start != first))
+        for nth, (epoch, start) in enumerate(capture.leader_epoch_checkpoint or ())
+    )
 
 
 def _snapshot_ends(facts: ClusterFacts) -> dict[tuple[int, str, int], int]:
@@ -178,10 +196,12 @@ def _add_snapshot_link(
 def _add_control_records(lines: defaultdict[int, _Line], records: Iterable[CapturedControlRecord]) -> None:
     """Control records date the batches below them; two that differ at one place contest their epoch.
 
-    So do two batches: of two quorums with the same ids, LEADER_CHANGEs differ in their timestamps alone.
+    So do two batches: of two quorums with the same ids, LEADER_CHANGEs differ in their timestamps alone. And
+    so does one batch in two epochs: no CRC covers its epoch, and two elections differ in their timestamps.
     """
     values: dict[tuple[int, int], tuple[object, ...]] = {}
     leader_changes: dict[int, int] = {}
+    epochs: dict[tuple[int, int], int] = {}
     for record in records:
         line = lines[record.leader_epoch]
         line.appended.add((record.batch_end_offset, record.appended_at))
@@ -196,6 +216,9 @@ def _add_control_records(lines: defaultdict[int, _Line], records: Iterable[Captu
         if record.type == "LeaderChange":
             offset = leader_changes.setdefault(record.leader_epoch, record.offset)
             line.contested |= offset != record.offset
+            epoch = epochs.setdefault((record.batch_base_offset, record.batch_crc), record.leader_epoch)
+            if epoch != record.leader_epoch:
+                line.contested = lines[epoch].contested = True
 
 
 def _finished(epoch: int, line: _Line) -> EpochLine:

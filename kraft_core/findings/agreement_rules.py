@@ -88,7 +88,8 @@ def logs_match(view: ClusterView) -> Iterator[Breach]:
                 if any(epoch_range.leader_epoch == epoch for epoch_range in c.epoch_ranges)
             )
             line = view.known.lineage.lines[epoch]
-            sentence = f"Logs disagree about epoch {epoch}: captures show two starts or two contents of it."
+            shown = "two starts or two contents of it, or a lower epoch above it"
+            sentence = f"Logs disagree about epoch {epoch}: captures show {shown}."
             starts = sorted(
                 {
                     (epoch_range.first_offset, c.replica)

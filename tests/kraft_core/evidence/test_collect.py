@@ -14,6 +14,7 @@ from kraft_core.evidence.facts import Capture, ClusterFacts
 from kraft_core.findings.judge import judge
 from kraft_core.format.batch import write_batch
 from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.format.segment import Damage, scan
 from kraft_core.messages.control import LEADER_CHANGE
 from tests.kraft_core.batches import NO_OP, control_batch, raw
 from tests.kraft_core.evidence.golden import GOLDEN, moment
@@ -68,6 +69,30 @@ def test_where_a_segment_was_rolled_makes_no_difference() -> None:
     """Node 1 rolled its log at 408, in the middle of epoch 3; its epoch range equals the other replica."""
     one, other = (the_capture(facts_of(GOLDEN / f"uncommitted-truncation/after/node-{n}")) for n in (1, 2))
     assert one.epoch_ranges == other.epoch_ranges
+
+
+def test_batches_in_another_order_are_those_of_the_log(tmp_path: Path) -> None:
+    """As in a lake: a log of swapped batches ended where its last offset is, not its last batch."""
+    directory = "uncommitted-truncation/after/node-1"
+    copied = copy_of(directory, tmp_path)
+    segment = copied / LOG / "00000000000000000408.log"
+    content = segment.read_bytes()
+    *rest, one, other = (header for header in scan(content) if not isinstance(header, Damage))
+    swapped = content[other.position : other.end] + content[one.position : one.end]
+    segment.write_bytes(content[: one.position] + swapped + content[other.end :])
+    capture = the_capture(facts_of(copied))
+    assert [(r.first_offset, r.end_offset) for r in capture.epoch_ranges] == [
+        (0, 352),
+        (352, rest[-1].next_offset),
+        (one.base_offset, one.next_offset),
+        (other.base_offset, other.next_offset),
+    ]
+    assert (capture.log_end_offset, capture.known_end, capture.is_contiguous) == (507, 507, True)
+    # A batch of the middle once more, at the end: the end is no longer known.
+    again = content[rest[3].position : rest[3].end]
+    segment.write_bytes(content + again)
+    capture = the_capture(facts_of(copied))
+    assert (capture.log_end_offset, capture.known_end, capture.is_contiguous) == (507, None, False)
 
 
 def test_a_copy_elsewhere_is_the_same_capture(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from kraft_core.evidence.collect import collect
 from kraft_core.evidence.compared_batches import RangeBatches, contested_epochs
 from kraft_core.evidence.conclusions import conclude
+from kraft_core.evidence.epochs import epochs
 from kraft_core.evidence.facts import ClusterFacts
 from kraft_core.evidence.set_history import set_nodes
 from kraft_core.evidence.watermarks import high_watermarks
@@ -82,6 +83,56 @@ def test_lacking_a_batch_of_another_history_is_no_lack() -> None:
     story.leader(2, 50, 2, "1 2 3").capture("2", 2000, "1:0-50 2:50-60", 2)
     contested = conclude(replace(story.facts(), contested_epochs=(2,)))
     assert contested.commit.of_batch(1, 45, 50).status == "undecided"
+
+
+def test_a_log_that_goes_back_to_a_lower_epoch_proves_nothing_of_either() -> None:
+    """The epoch of its first batch is damaged, which no CRC covers: it looked as if 5 had overruled 1."""
+    story = Story().leader(1, 0, 1, "1").capture("1?", 1000, "1:0-8", 1)
+    assert conclude(story.facts()).commit.of_batch(1, 1, 8).status == "committed"
+    story.leader(5, 0, 1, "1").capture("1?", 2000, "5:0-1 1:1-8", 1)
+    known = conclude(story.facts())
+    assert known.lineage.contested_epochs == (1, 5)
+    assert known.commit.of_batch(1, 1, 8).status == "undecided"
+    assert known.commit.of_batch(5, 0, 1).status == "undecided"
+
+
+def test_one_batch_in_two_epochs_proves_nothing_of_either() -> None:
+    """The epoch of 3's LEADER_CHANGE is damaged; 3 was in epoch 7, and 1 seemed to have led that."""
+    story = Story().leader(1, 0, 2, "1 2 3").leader(5, 40, 1, "1 2 3")
+    story.capture("1?", 1000, "1:0-40 5:40-41", 5).capture("2?", 1000, "1:0-40 5:40-41", 5)
+    assert conclude(story.facts()).commit.of_batch(5, 40, 41).status == "committed"
+    story.first_batches[7] = story.first_batches[5]
+    story.control_records.append(replace(story.control_records[-1], leader_epoch=7))
+    story.capture("3?", 2000, "1:0-40 7:40-41", 7)
+    known = conclude(story.facts())
+    assert known.lineage.contested_epochs == (5, 7)
+    assert known.commit.of_batch(5, 40, 41).status == "undecided"
+    assert {row.leader_epoch: row.start_offset_exact for row in epochs(known)} == {
+        1: True,
+        5: False,
+        7: False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("log", "entries", "is_contested"),
+    [
+        ("1:0-30 2:40-60", ((1, 0), (2, 40)), False),
+        ("1:0-30 2:40-60", ((1, 0), (2, 30)), True),
+        ("1:0-41 2:40-60", ((1, 0), (2, 41)), True),
+        ("1:0-41 2:40-60", ((1, 0), (2, 40)), False),  # of two moments
+        ("1:0-40 2:40-60", ((1, 0), (2, 41)), False),  # the file is wrong (rule 10)
+        ("1:0-30 2:40-60", ((2, 45),), False),  # the log starts at 45, within a segment
+        ("1:0-30 2:40-60", ((2, 39),), True),
+    ],
+)
+def test_an_epoch_that_begins_elsewhere_by_leader_epoch_checkpoint(
+    log: str, entries: tuple[tuple[int, int], ...], is_contested: bool
+) -> None:
+    """The offset of its LEADER_CHANGE is damaged, which no CRC covers: it is not where the log below ends."""
+    story = Story().leader(1, 0, 2, "1 2 3").leader(2, 40, 1, "1 2 3")
+    story.capture("1", 1000, log, 2, leader_epoch_checkpoint=entries)
+    assert conclude(story.facts()).lineage.contested_epochs == ((2,) if is_contested else ())
 
 
 def batches(epoch: int, first: int, ends: str, crc: int = 0) -> RangeBatches:

@@ -144,6 +144,7 @@ def test_a_replay_from_a_checkpoint_must_go_on_from_it() -> None:
     cut = [
         replace(
             c,
+            log_start_offset=end,
             epoch_ranges=tuple(
                 replace(r, first_offset=max(r.first_offset, end))
                 for r in c.epoch_ranges
