@@ -98,7 +98,7 @@ def registered_again(broker_id: int, timestamp: int) -> Event:
 
 
 def test_equal_times_of_a_clock_that_went_back_are_no_append_at_once() -> None:
-    """In a lake, what a new leader appends takes effect with the last record of the one before, not sooner."""
+    """In a lake, what a new leader appends takes effect no sooner than what the one before appended last."""
     whole = Broker(3, 9, "i", (), (), None, False, False, False, (), None)
     registered = Event(40, 1, 4000, "REGISTER_BROKER_RECORD", (), "brokers", None, whole)
     fenced = Event(75, 1, 5000, RECORD, (), "brokers", whole, replace(whole, fenced=True))
