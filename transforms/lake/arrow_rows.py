@@ -7,14 +7,19 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from transforms.lake.arrow_numbers import numbered
 
 # A row of any table: column name to value; times are datetimes with a zone.
 Row = dict[str, Any]
 EPOCH = datetime.fromtimestamp(0, UTC)
 MILLISECOND = timedelta(milliseconds=1)
 UTC_TIME = pa.timestamp("us", "UTC")
+# Of fewer nested values it takes as long to find the equal ones as to make each.
+FEW = 32
 
 
 def to_arrow(rows: Iterable[Row], schema: pa.Schema) -> pa.Table:
@@ -26,7 +31,8 @@ def python_rows(rows: pa.Table) -> list[Row]:
     """The rows that to_arrow made, times in UTC.
 
     As to_pylist, but by column: that makes an object of Arrow's for each value of a struct, and looks a zone
-    up for each time, which takes most of the time it needs for a table like captures.
+    up for each time, which takes most of the time it needs for a table like captures. Equal structs and lists
+    of a chunk are one object, not to be changed: captures of one log differ in little.
     """
     columns = [[value for chunk in column.chunks for value in _values(chunk)] for column in rows.columns]
     return _structs(rows.column_names, columns, len(rows))
@@ -40,6 +46,18 @@ def _values(values: pa.Array) -> list[Any]:
         found = values.cast(pa.int64()).to_pylist()
         times = {us: EPOCH + timedelta(microseconds=us) for us in set(found) if us is not None}
         return list(map(times.get, found))
+    if len(values) > FEW and (pa.types.is_struct(type_) or pa.types.is_list(type_)):
+        numbers = numbered(values)
+        _, firsts, places = np.unique(numbers, return_index=True, return_inverse=True)
+        if len(firsts) <= len(values) // 2:
+            distinct = _made(values.take(pa.array(firsts)))
+            return [distinct[place] for place in places.tolist()]
+    return _made(values)
+
+
+def _made(values: pa.Array) -> list[Any]:
+    """Each value."""
+    type_ = values.type
     if pa.types.is_struct(type_):
         names = [type_.field(number).name for number in range(type_.num_fields)]
         structs = _structs(names, list(map(_values, values.flatten())), len(values))

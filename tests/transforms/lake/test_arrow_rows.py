@@ -57,6 +57,17 @@ def test_rows_are_those_of_arrow(table: pa.Table) -> None:
     assert python_rows(table) == table.to_pylist()
 
 
+@settings(max_examples=50, deadline=None)
+@given(tables())
+def test_equal_structs_and_lists_of_many_rows_are_one_object(table: pa.Table) -> None:
+    many = pa.concat_tables([table] * 40).combine_chunks()
+    rows = python_rows(many)
+    assert rows == many.to_pylist()
+    if len(rows) > 40:
+        for one, same in zip(rows, rows[len(table) :], strict=False):
+            assert all(one[n] is same[n] for n in one if isinstance(one[n], dict | list))
+
+
 def test_times_are_in_utc() -> None:
     """In the zone itself, not only the same moment."""
     table = pa.table(
