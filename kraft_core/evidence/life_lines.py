@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -52,6 +53,7 @@ class LoggedCapture:
     directory id, None where the latter is not known. continues: captures of which it repeats some batches.
     known_life: the life that it is known to belong to; captures of one known life hold the same batch where
     their ranges cover the same offset of an epoch. None for a new capture.
+    copies: ids of further captures that are the same in everything else; capture_id is the lowest.
     """
 
     capture_id: str
@@ -61,6 +63,7 @@ class LoggedCapture:
     directory: tuple[int, str] | None = None
     continues: frozenset[str] = frozenset()
     known_life: str | None = None
+    copies: tuple[str, ...] = ()
 
     @property
     def owner(self) -> str:
@@ -119,7 +122,9 @@ def lines_of(captures: Iterable[LoggedCapture], found: FoundBatches) -> list[Lin
             holders["batch", epoch, offset, crc].append(number)
         for checkpoint in capture.checkpoints:
             holders["checkpoint", checkpoint].append(number)
-        for capture_id in continued.intersection((capture.capture_id, *capture.continues)):
+        for capture_id in continued.intersection(
+            chain([capture.capture_id], capture.copies, capture.continues)
+        ):
             holders["capture", capture_id].append(number)
     for numbers in holders.values():
         sets.join(numbers)

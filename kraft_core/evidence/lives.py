@@ -145,7 +145,8 @@ def _joined_by_directories(lines: Sequence[Line], contested: set[tuple[int, int]
 
 
 def _life(lines: Sequence[Line]) -> ClusterLife:
-    ids = tuple(sorted({capture.capture_id for line in lines for capture in line.captures}))
+    captures = [capture for line in lines for capture in line.captures]
+    ids = tuple(sorted({id_ for capture in captures for id_ in (capture.capture_id, *capture.copies)}))
     ranges = [held for line in lines for held, _ in line.ranges]
     if not ranges:
         return ClusterLife(_digest(ids[0]), ids, None, None, None)

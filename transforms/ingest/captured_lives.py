@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -197,11 +198,11 @@ def _lives(
 ) -> CapturedLives:
     new = logs.captures[name] if logs else {}
     captures = [
-        _held_capture(row, complete.get(cluster, set()))
-        for cluster, rows in stored.items()
-        for row in python_rows(rows)
+        _held_capture(rows, complete.get(cluster, set()))
+        for cluster, every in stored.items()
+        for rows in _with_equal_logs(python_rows(every))
     ]
-    held = [(capture.capture_id, capture.known_life) for capture in captures]
+    held = [(id_, one.known_life) for one in captures for id_ in (one.capture_id, *one.copies)]
     captures += new.values()
 
     def read(places: Set[BatchPlace]) -> FoundBatches:
@@ -239,8 +240,18 @@ def _stored_batches(lake: Location, places: Collection[BatchPlace]) -> dict[Batc
     return found
 
 
-def _held_capture(row: Row, complete: Set[LoggedCheckpoint]) -> LoggedCapture:
-    """A row of CAPTURED. complete: the complete checkpoints above offset 0 under its cluster_id."""
+def _with_equal_logs(rows: Iterable[Row]) -> Iterable[list[Row]]:
+    """Rows of CAPTURED in groups that differ in the capture's id alone: in a quiet cluster most do."""
+    found: defaultdict[Hashable, list[Row]] = defaultdict(list)
+    for row in rows:
+        log = id(row["epoch_ranges"]), id(row["snapshots"])  # equal ones of a column are one object
+        found[row["node_id"], row["directory_id"], *log].append(row)
+    return found.values()
+
+
+def _held_capture(rows: Iterable[Row], complete: Set[LoggedCheckpoint]) -> LoggedCapture:
+    """Rows of _with_equal_logs. complete: the complete checkpoints above offset 0 under their cluster_id."""
+    row, *copies = sorted(rows, key=itemgetter("capture_id"))
     return LoggedCapture(
         row["capture_id"],
         tuple(
@@ -257,6 +268,7 @@ def _held_capture(row: Row, complete: Set[LoggedCheckpoint]) -> LoggedCapture:
         checkpoints=frozenset(map(_checkpoint, row["snapshots"])) & complete,
         directory=_directory(row["node_id"], row["directory_id"]),
         known_life=row["cluster_id"],
+        copies=tuple(copy["capture_id"] for copy in copies),
     )
 
 

@@ -282,3 +282,22 @@ def test_any_split_of_runs_tells_the_same_lives(logs: Named, data: st.DataObject
         found = judged(captures, logs)
         known = {c: f"X/{life.name}" for life in found for c in life.capture_ids}
     assert found == at_once
+
+
+@given(histories(), st.data())
+def test_copies_of_a_known_capture_are_of_its_life(logs: Named, data: st.DataObject) -> None:
+    """Captures that are equal but for their ids may be given as one."""
+    known = data.draw(st.sets(st.sampled_from(sorted(logs))))
+    one = [captured(n, held, known_life=n[0] if n in known else None) for n, held in logs.items()]
+    names = {each.capture_id: f"{each.capture_id}-again" for each in one if each.capture_id in known}
+    continued = [
+        replace(e, continues=frozenset(data.draw(st.sets(st.sampled_from([*names.values(), "?"])))))
+        for e in one
+    ]
+    apart = [
+        *continued,
+        *(replace(e, capture_id=names[e.capture_id]) for e in continued if e.capture_id in names),
+    ]
+    joined = [replace(e, copies=(names[e.capture_id],) if e.capture_id in names else ()) for e in continued]
+    every = logs | {name: logs[id_] for id_, name in names.items()}
+    assert judged(joined, every) == judged(apart, every)
