@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from kraft_core.evidence.elections import Election
-from kraft_core.evidence.facts import CLOCK_SKEW_MS, Capture
+from kraft_core.evidence.facts import CLOCK_SKEW_MS, Capture, distinct_ranges
 from kraft_core.evidence.holdings import highest, rising
 from kraft_core.evidence.in_force import InForce
 from kraft_core.raft.voters import ReplicaKey
@@ -47,9 +47,9 @@ def _by_others(captures: tuple[Capture, ...], elections: Mapping[int, Election])
         )
         if leader_id is not None and leader_id != capture.node_id and epoch is not None and until is not None:
             heard[leader_id].append((until + COPY_MS, epoch))
-        for epoch_range in capture.epoch_ranges:
-            at, end = epoch_range.last_appended_at, epoch_range.end_offset
-            written[epoch_range.leader_epoch].append((at, end))
+    for epoch_range in distinct_ranges(captures):
+        at, end = epoch_range.last_appended_at, epoch_range.end_offset
+        written[epoch_range.leader_epoch].append((at, end))
     led = {leader_id: rising(epochs) for leader_id, epochs in heard.items()}
     ends = {epoch: rising(each) for epoch, each in written.items() if epoch in elections}
     for capture in captures:

@@ -11,6 +11,7 @@ from collections import defaultdict
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.elections import Election
+from kraft_core.evidence.facts import distinct_ranges
 from kraft_core.evidence.rows import EpochRow, EpochSource
 
 
@@ -74,8 +75,9 @@ def _starts_not_below(known: Conclusions) -> dict[int, int | None]:
         if snapshot.proves:
             found.setdefault(snapshot.leader_epoch, None)
     seen = [(line.leader_epoch, line.first_offset) for line in known.lineage.lines.values()]
-    for capture in known.facts.captures:
-        seen += capture.leader_epoch_checkpoint or ()
+    entries = {id(c.leader_epoch_checkpoint): c.leader_epoch_checkpoint for c in known.facts.captures}
+    for of_checkpoint in entries.values():
+        seen += of_checkpoint or ()
     for epoch, offset in seen:
         lowest = found.get(epoch)
         found[epoch] = offset if lowest is None else min(offset, lowest)
@@ -98,10 +100,10 @@ def _times(known: Conclusions) -> dict[int, tuple[int | None, int | None]]:
     for capture in known.facts.logs:
         if capture.quorum_state_leader_id is not None and capture.quorum_state_leader_id >= 0:
             at_or_before(capture.quorum_state_epoch, capture.captured_until)
-        for epoch_range in capture.epoch_ranges:
-            at_or_before(epoch_range.leader_epoch, epoch_range.first_appended_at)
-            epoch, at = epoch_range.leader_epoch, epoch_range.last_appended_at
-            latest[epoch] = max(at, latest.get(epoch, at))
+    for epoch_range in distinct_ranges(known.facts.logs):
+        at_or_before(epoch_range.leader_epoch, epoch_range.first_appended_at)
+        epoch, at = epoch_range.leader_epoch, epoch_range.last_appended_at
+        latest[epoch] = max(at, latest.get(epoch, at))
     for snapshot in known.facts.snapshots:
         if snapshot.proves:
             at_or_before(snapshot.leader_epoch, snapshot.last_contained_log_timestamp)

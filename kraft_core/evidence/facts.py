@@ -9,7 +9,7 @@ end_ exclusive. A directory id is Kafka's text of the uuid; the zero uuid means 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -66,8 +66,13 @@ class Capture:
     tail_damaged: bytes other than an incomplete last batch follow the last batch that could be read, so the
     log may have gone on; ends_inside_batch: such a batch does, as where the copy was cut off.
     readable: the log's directory and each of its files was listed, opened and read to its end, unchanged.
+    What follows from the others, and is asked for dozens of times:
+    replica: whose directory it is.
     older_log: what says, in words, that the copied log is older than other captured files; None for nothing.
-    It follows from the others, and is asked for dozens of times.
+    known_end: where the replica's log ended when it was copied. None if that is not known: if files could not
+    be read, if the log continues unreadably or may have been cut off, or with older_log.
+    in_epoch: the epoch the replica was in when its log was copied, None if its files do not show it: a
+    quorum-state older than the log's last batch was copied before the log.
     """
 
     capture_id: str
@@ -93,10 +98,20 @@ class Capture:
     captured_at_source: CapturedAtSource = "file_time"
     led_epoch: int | None = None
     wrote_end: int | None = None
+    replica: ReplicaKey = field(init=False, repr=False, compare=False)
     older_log: str | None = field(init=False, repr=False, compare=False)
+    known_end: int | None = field(init=False, repr=False, compare=False)
+    in_epoch: int | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "older_log", self._said_to_be_older())
+        note = object.__setattr__
+        note(self, "replica", ReplicaKey.of(self.node_id, self.directory_id))
+        note(self, "older_log", older := self._said_to_be_older())
+        is_cut = self.tail_damaged or self.ends_inside_batch or not self.readable or older is not None
+        note(self, "known_end", None if is_cut else self.log_end_offset)
+        epoch = self.quorum_state_epoch
+        shows_epoch = self.consistent and epoch is not None and epoch >= self.last_epoch
+        note(self, "in_epoch", epoch if shows_epoch else None)
 
     @property
     def is_followed(self) -> bool:
@@ -109,19 +124,9 @@ class Capture:
         return self.captured_at_source in STATED_SOURCES and self.captured_until is None
 
     @property
-    def replica(self) -> ReplicaKey:
-        return ReplicaKey.of(self.node_id, self.directory_id)
-
-    @property
-    def known_end(self) -> int | None:
-        """Where the replica's log ended when it was copied, None if that is not known.
-
-        Nothing is known of the end if files could not be read, if the log continues unreadably or may
-        have been cut off, or if the copied log is older than other captured files.
-        """
-        if self.tail_damaged or self.ends_inside_batch or not self.readable or self.older_log is not None:
-            return None
-        return self.log_end_offset
+    def last_epoch(self) -> int:
+        """Of its last batch; -1 without any."""
+        return self.epoch_ranges[-1].leader_epoch if self.epoch_ranges else -1
 
     @property
     def is_contiguous(self) -> bool:
@@ -162,26 +167,14 @@ class Capture:
         if newest is not None and newest[1] > (self.log_end_offset or 0):
             return f"leader-epoch-checkpoint has epoch {newest[0]} from {newest[1]}"
         epoch = self.quorum_state_epoch
-        last_epoch = self.epoch_ranges[-1].leader_epoch if self.epoch_ranges else -1
-        led = epoch is not None and epoch > last_epoch and self.quorum_state_leader_id == self.node_id
+        led = epoch is not None and epoch > self.last_epoch and self.quorum_state_leader_id == self.node_id
         if led and (self.epoch_ranges or not self.log_end_offset):
             return f"quorum-state says that it led epoch {epoch}"
-        if self.led_epoch is not None and epoch is not None and max(epoch, last_epoch) < self.led_epoch:
+        if self.led_epoch is not None and epoch is not None and max(epoch, self.last_epoch) < self.led_epoch:
             return f"another node's quorum-state, captured before, says that it led epoch {self.led_epoch}"
         if self.segments_end < (self.wrote_end or 0):
             return f"another log contains what it wrote in epoch {epoch} before, up to {self.wrote_end}"
         return None
-
-    @property
-    def in_epoch(self) -> int | None:
-        """The epoch the replica was in when its log was copied, None if its files do not show it.
-
-        A quorum-state older than the log's last batch was copied before the log.
-        """
-        last_epoch = self.epoch_ranges[-1].leader_epoch if self.epoch_ranges else -1
-        if not self.consistent or self.quorum_state_epoch is None or self.quorum_state_epoch < last_epoch:
-            return None
-        return self.quorum_state_epoch
 
 
 def copied_between(
@@ -331,6 +324,12 @@ class ClusterFacts:
         return (*self.captures, *self.followed)
 
 
+def distinct_ranges(captures: Iterable[Capture]) -> Collection[EpochRange]:
+    """The epoch ranges of captures, each object once: captures of one log share most of them."""
+    logs = {id(capture.epoch_ranges): capture.epoch_ranges for capture in captures}
+    return {id(epoch_range): epoch_range for log in logs.values() for epoch_range in log}.values()
+
+
 def label(replica: ReplicaKey) -> str:
     """How evidence names a replica: its id, and its directory id where that is known."""
     return f"{replica.id}@{replica.directory_id}" if replica.directory_id else str(replica.id)
@@ -368,7 +367,9 @@ def _distinct_captures(captures: Iterable[Capture]) -> tuple[Capture, ...]:
     copies: defaultdict[str, list[Capture]] = defaultdict(list)
     for capture in captures:
         copies[capture.capture_id].append(capture)
-    found = [capture for same in copies.values() for capture in _first_and_last(same)]
+    found = [
+        capture for same in copies.values() for capture in (_first_and_last(same) if len(same) > 1 else same)
+    ]
     return tuple(sorted(found, key=lambda c: (c.captured_at, c.node_id, c.directory_id, c.capture_id)))
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from operator import itemgetter
 
-from kraft_core.evidence.facts import Capture, EpochRange
+from kraft_core.evidence.facts import Capture, EpochRange, distinct_ranges
 from kraft_core.raft.voters import ReplicaKey, Voter
 
 
@@ -82,8 +82,8 @@ class Holdings:
 
     def shows_end(self, capture: Capture) -> bool:
         """Whether what a capture lacks its replica lacked then, as far as other captures show."""
-        contradicted = (self.went_back, self.lacks_own, self.lacks_committed)
-        return not any(capture.capture_id in ids for ids in contradicted)
+        id_ = capture.capture_id
+        return not (id_ in self.went_back or id_ in self.lacks_own or id_ in self.lacks_committed)
 
     def is_doubtful(self, voter: Voter) -> bool:
         """Whether it proves nothing: captures of another life may be of it, or its own of another node."""
@@ -110,6 +110,8 @@ def holdings_of(
     whole = _whole(captures)
     for capture in captures:
         by_replica[capture.replica].append(capture)
+    for same in _with_equal_logs(captures):
+        capture, last_at = same[0], same[-1].captured_at
         below_gap = capture.whole_ranges
         for nth, epoch_range in enumerate(capture.epoch_ranges):
             of_epoch = by_epoch[epoch_range.leader_epoch]
@@ -119,7 +121,7 @@ def holdings_of(
             is_whole = nth < below_gap or any(
                 first < epoch_range.first_offset <= end for first, end in whole[epoch_range.leader_epoch]
             )
-            _add(holding, epoch_range, capture, is_whole=is_whole)
+            _add(holding, epoch_range, capture, last_at, is_whole=is_whole)
     of_replica = {key: tuple(by_replica[key]) for key in sorted(by_replica, key=_order)}
     went_back = frozenset(capture.capture_id for held in of_replica.values() for capture in _went_back(held))
     lacks_own = frozenset(capture.capture_id for capture in _lacks_own(captures, leaders))
@@ -129,14 +131,12 @@ def holdings_of(
 def _lacks_own(captures: tuple[Capture, ...], leaders: Mapping[int, int]) -> Iterator[Capture]:
     """As Holdings.lacks_own. In the epoch that it leads, a node truncates nothing (KIP-595)."""
     written: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    for capture in captures:
-        for held in capture.epoch_ranges:
-            if held.leader_epoch in leaders:
-                written[held.leader_epoch].append((held.last_appended_at, held.end_offset))
+    for held in distinct_ranges(captures):
+        if held.leader_epoch in leaders:
+            written[held.leader_epoch].append((held.last_appended_at, held.end_offset))
     ends = {epoch: rising(each) for epoch, each in written.items()}
     for capture in captures:
-        epoch = capture.epoch_ranges[-1].leader_epoch if capture.epoch_ranges else -1
-        since = capture.captured_from
+        epoch, since = capture.last_epoch, capture.captured_from
         if since is None or leaders.get(epoch) != capture.node_id or capture.in_epoch not in (None, epoch):
             continue
         if (highest(ends[epoch], since + 1) or 0) > capture.segments_end:
@@ -175,8 +175,25 @@ def _whole(captures: tuple[Capture, ...]) -> defaultdict[int, set[tuple[int, int
     return found
 
 
-def _add(holding: EpochHolding, epoch_range: EpochRange, capture: Capture, *, is_whole: bool) -> None:
-    """is_whole: no gap lies below it that no other log fills.
+def _with_equal_logs(captures: Iterable[Capture]) -> Iterable[list[Capture]]:
+    """Captures by time in groups, by the first of each, that add nothing to it but when they were taken.
+
+    Of stated times the first counts; a time that is not stated says that a replica had stored the log by then
+    only where no stated one does.
+    """
+    found: defaultdict[Hashable, list[Capture]] = defaultdict(list)
+    for capture in captures:
+        log = capture.log_start_offset, id(capture.epoch_ranges), capture.in_epoch
+        found[capture.node_id, capture.directory_id, *log, capture.captured_until is None].append(capture)
+    return found.values()
+
+
+def _add(
+    holding: EpochHolding, epoch_range: EpochRange, capture: Capture, last_at: int, *, is_whole: bool
+) -> None:
+    """last_at: captured_at of the last capture that says the same.
+
+    is_whole: no gap lies below it that no other log fills.
 
     No CRC covers the offset at which a batch begins, so a gap may be the damage of an offset.
     """
@@ -185,7 +202,8 @@ def _add(holding: EpochHolding, epoch_range: EpochRange, capture: Capture, *, is
         capture.captured_until,
         (epoch_range.first_offset, epoch_range.end_offset),
     )
-    holding.ranges[bounds] = (holding.ranges.get(bounds, (at, at))[0], at)
+    first, last = holding.ranges.get(bounds, (at, at))
+    holding.ranges[bounds] = first, max(last, last_at)
     if not is_whole:
         return
     holding.held.add(until, epoch_range.end_offset)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -120,8 +120,9 @@ def lineage_of(facts: ClusterFacts) -> Lineage:
     """The tree of a cluster's (distinct) facts."""
     lines: defaultdict[int, _Line] = defaultdict(_Line)
     snapshot_ends = _snapshot_ends(facts)
-    for capture in facts.logs:
-        _add_ranges(lines, capture)
+    for capture, until in _distinct_logs(facts.logs):
+        _add_ranges(lines, capture, until)
+    for capture in facts.logs if snapshot_ends else ():
         _add_snapshot_link(lines, capture, snapshot_ends)
     _add_control_records(lines, facts.control_records)
     for epoch in facts.contested_epochs:
@@ -135,8 +136,21 @@ def lineage_of(facts: ClusterFacts) -> Lineage:
     return Lineage(finished, {parent: tuple(entries) for parent, entries in children.items()}, contested)
 
 
-def _add_ranges(lines: defaultdict[int, _Line], capture: Capture) -> None:
-    """Two ranges are linked only if the higher one begins with its LEADER_CHANGE where the lower one ends.
+def _distinct_logs(captures: Iterable[Capture]) -> Iterator[tuple[Capture, int | None]]:
+    """Of captures with one log and leader-epoch-checkpoint, the first, and captured_until of the last."""
+    found: dict[tuple[int | None, int, int], tuple[Capture, int | None]] = {}
+    for capture in captures:
+        log = capture.log_start_offset, id(capture.epoch_ranges), id(capture.leader_epoch_checkpoint)
+        first, until = found.get(log, (capture, None))
+        at = capture.captured_until
+        found[log] = first, at if until is None or (at is not None and at > until) else until
+    yield from found.values()
+
+
+def _add_ranges(lines: defaultdict[int, _Line], capture: Capture, captured_until: int | None) -> None:
+    """captured_until: of the last capture with these ranges.
+
+    Two ranges are linked only if the higher one begins with its LEADER_CHANGE where the lower one ends.
 
     Else they may be of segments copied at two moments, and what lies between, or above, was truncated; so if
     leader-epoch-checkpoint has another epoch there, or begins above: then it is newer than the segment below.
@@ -144,7 +158,7 @@ def _add_ranges(lines: defaultdict[int, _Line], capture: Capture) -> None:
     previous: EpochRange | None = None
     for epoch_range in capture.epoch_ranges:
         line, end = lines[epoch_range.leader_epoch], epoch_range.first_offset
-        line.add(epoch_range, capture.captured_until)
+        line.add(epoch_range, captured_until)
         if previous and previous.leader_epoch > epoch_range.leader_epoch:
             line.contested = lines[previous.leader_epoch].contested = True
         if end != (previous.end_offset if previous else capture.log_start_offset):

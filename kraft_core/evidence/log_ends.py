@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from math import inf
 
 from kraft_core.evidence.conclusions import Conclusions
-from kraft_core.evidence.facts import Capture, label
+from kraft_core.evidence.facts import Capture, EpochRange, label
 from kraft_core.evidence.replica_ends import ReplicaEnds
 from kraft_core.evidence.states import SetInForce
 from kraft_core.raft.voters import ReplicaKey, Voter
@@ -92,15 +92,16 @@ def _ends(known: Conclusions, captures: tuple[Capture, ...]) -> ReplicaEnds:
 
     A directory that went back says nothing of what its replica had stored.
     """
+    lasts = {id(c.epoch_ranges): c.epoch_ranges[-1] for c in captures if c.epoch_ranges}
+    unknown = {log for log, last in lasts.items() if not _shows_set(known, last)}
     return ReplicaEnds.of(
         capture
         for capture in captures
-        if known.holdings.shows_end(capture) and capture.known_end is not None and _shows_set(known, capture)
+        if capture.known_end is not None
+        and id(capture.epoch_ranges) not in unknown
+        and known.holdings.shows_end(capture)
     )
 
 
-def _shows_set(known: Conclusions, capture: Capture) -> bool:
-    if not capture.epoch_ranges:
-        return True
-    last = capture.epoch_ranges[-1]
+def _shows_set(known: Conclusions, last: EpochRange) -> bool:
     return known.in_force.voters_at(last.leader_epoch, last.end_offset - 1) is not None

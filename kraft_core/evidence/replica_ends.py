@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
+from operator import itemgetter
 
 from kraft_core.evidence.facts import Capture
 
@@ -31,7 +32,7 @@ class ReplicaEnds:
                 for capture in captures
                 if capture.captured_from is not None and capture.known_end is not None
             ),
-            key=lambda entry: entry[:3],
+            key=itemgetter(0, 1, 2),
         )
         lowest = list(accumulate((end for _, end, *_ in reversed(dated)), min))
         return ReplicaEnds([at for at, *_ in dated], lowest[::-1], [capture for *_, capture in dated])

@@ -90,18 +90,28 @@ class _Neighbours:
 def newest_readable(captures: Sequence[Capture]) -> tuple[Capture, ...]:
     """Of the captures that could be read, those of which none is known to be older than another one."""
     readable = [capture for capture in captures if capture.readable]
+    unstated = [capture for capture in readable if not _is_stated(capture)]
     since = max(map(_since, readable), default=-inf)
-    reached = max(map(_reached, readable), default=-1)
-    reached_unstated = max((_reached(c) for c in readable if not _is_stated(c)), default=-1)
+    reached_unstated = max(map(_reached, unstated), default=-1)
+    reached = max((_reached(c) for c in readable if _is_stated(c)), default=-1)
+    reached = max(reached, reached_unstated)
 
     def is_older(capture: Capture) -> bool:
         """Than any other, as is_later has it."""
-        if _or_inf(copied_by(capture)) < since:
+        if capture.captured_until is not None and (copied_by(capture) or 0) < since:
             return True
-        most = reached_unstated if _is_stated(capture) else reached
+        most = reached if capture.captured_until is None else reached_unstated
         return capture.in_epoch is not None and capture.in_epoch < most
 
     return tuple(capture for capture in readable if not is_older(capture))
+
+
+def have_one_log(captures: Iterable[Capture]) -> bool:
+    """Whether the logs of captures are equal, as far as their ends are known."""
+    # A set would hash each range of each log.
+    logs = {(c.log_start_offset, c.known_end, id(c.epoch_ranges)): c.epoch_ranges for c in captures}
+    found = [(start, end, epoch_ranges) for (start, end, _), epoch_ranges in logs.items()]
+    return all(log == found[0] for log in found[1:])
 
 
 def taken_by(captures: Iterable[Capture]) -> int | None:
@@ -126,7 +136,7 @@ def _since(capture: Capture) -> float:
 def _reached(capture: Capture) -> int:
     """An epoch that the replica had reached when it was captured, -1 if none is known."""
     state = -1 if capture.quorum_state_epoch is None else capture.quorum_state_epoch
-    return max(state, *(epoch_range.leader_epoch for epoch_range in capture.epoch_ranges[-1:]), -1)
+    return max(state, capture.last_epoch, -1)
 
 
 def _or_inf(value: int | None) -> float:

@@ -94,10 +94,14 @@ class CapturedLogs:
         """The complete checkpoints of a capture; of the bootstrap ones, that with the voters."""
         return [snapshot for _, snapshot in self._held(capture)]
 
+    def snapshot_numbers(self, capture: Capture) -> tuple[int, ...]:
+        """Which of the cluster's checkpoints these are."""
+        return tuple(nth for nth, _ in self._held(capture))
+
     def _held(self, capture: Capture) -> list[tuple[int, SnapshotFacts]]:
         """Its checkpoints, numbered."""
         held = [*self._snapshots.get(capture.capture_id, ()), *self._snapshots.get(capture.replica, ())]
-        return sorted(held, key=itemgetter(0))
+        return sorted(held, key=itemgetter(0)) if held else held
 
     def of(self, capture: Capture) -> JudgedLog:
         """The log of a capture; rules ask for it capture by capture."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from collections.abc import Hashable
 from functools import cached_property
 
 from kraft_core.evidence.conclusions import Conclusions
@@ -61,6 +62,34 @@ class ClusterView:
         return dict(found)
 
     @cached_property
+    def _with_faults(self) -> set[str]:
+        """Ids of captures with faults of order or unreadable bytes."""
+        return {fault.capture_id for fault in (*self.facts.order_faults, *self.facts.unreadable)}
+
+    def content(self, capture: Capture) -> Hashable:
+        """Everything of a capture but when it was taken, and its id where no fault is known by it.
+
+        What is compared is which object holds the epoch ranges, not each of them: equal ones may count as
+        others.
+        """
+        is_dated = capture.captured_until is not None, capture.captured_from is not None
+        return (
+            capture.replica,
+            id(capture.epoch_ranges),
+            capture.log_start_offset,
+            capture.log_end_offset,
+            capture.leader_epoch_checkpoint,
+            capture.quorum_state_epoch,
+            capture.consistent,
+            capture.readable,
+            capture.older_log,
+            capture.captured_at_source,
+            is_dated,
+            self.logs.snapshot_numbers(capture),
+            capture.capture_id if capture.capture_id in self._with_faults else None,
+        )
+
+    @cached_property
     def held_twice(self) -> list[tuple[int, int]]:
         """The offsets that two batches of one captured log hold (LogOrderFault.held_twice)."""
         return sorted({fault.held_twice for fault in self.facts.order_faults if fault.held_twice})
@@ -105,7 +134,14 @@ class ClusterView:
         """Whether any known voter set has the replica, or the static voters in its own quorum-state."""
         if capture.consistent and capture.node_id in (capture.current_voters or ()):
             return True
-        return any(voter.matches(capture.replica) for node in self.sets for voter in node.voters.voters)
+        return capture.replica in self._named_voters
+
+    @cached_property
+    def _named_voters(self) -> set[ReplicaKey]:
+        """The captured replicas that any known voter set has."""
+        voters = {voter for node in self.sets for voter in node.voters.voters}
+        captured = self.known.holdings.captures
+        return {replica for replica in captured if any(voter.matches(replica) for voter in voters)}
 
     @cached_property
     def _directories(self) -> dict[int, set[ReplicaKey]]:

@@ -9,14 +9,14 @@ to capture or to state to resolve it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, TimeSource, label
 from kraft_core.evidence.holdings import contradicts_epochs
 from kraft_core.evidence.states import SetInForce
-from kraft_core.findings.capture_order import newest_readable
+from kraft_core.findings.capture_order import have_one_log, newest_readable
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.observed_quorum import static_voters_differ, static_voters_reported
 from kraft_core.raft.voters import ReplicaKey, Voter
@@ -45,7 +45,7 @@ class RecoveryCase:
     and the best claim lacks, in words, "" for none. findings: the broken rules of the cluster. gone: node ids
     that are lost for good. newest: of each replica the captures that may be its newest; of several nobody
     knows which. cut: by id captures whose log may have gone on, and why, in words after the
-    node's name.
+    node's name. unclear: replicas of which these captures have different logs.
     """
 
     known: Conclusions
@@ -56,6 +56,11 @@ class RecoveryCase:
     gone: frozenset[int]
     newest: Mapping[ReplicaKey, tuple[Capture, ...]]
     cut: Mapping[str, str]
+    unclear: frozenset[ReplicaKey] = field(init=False)
+
+    def __post_init__(self) -> None:
+        unclear = (replica for replica, captures in self.newest.items() if not have_one_log(captures))
+        object.__setattr__(self, "unclear", frozenset(unclear))
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,8 +326,7 @@ def _why_not_known(case: RecoveryCase, replica: ReplicaKey) -> str | None:
         return (
             f"{name} was captured, but its files could not be read: capture it as a user that may read them."
         )
-    first = _log(newest[0])
-    if any(_log(capture) != first for capture in newest):
+    if replica in case.unclear:
         return (
             f"{name} has several captures, and which is the newest is not known: state when each was taken "
             f"(capture.json or --captured-at)."
@@ -364,10 +368,6 @@ def _why_not_known(case: RecoveryCase, replica: ReplicaKey) -> str | None:
     if last and case.known.in_force.voters_at(last.leader_epoch, last.end_offset - 1) is None:
         return f"{name} has a log whose voter set in force is not known: capture its checkpoints, too."
     return None
-
-
-def _log(capture: Capture) -> tuple[object, ...]:
-    return capture.log_start_offset, capture.known_end, capture.epoch_ranges
 
 
 def newest_of(known: Conclusions) -> dict[ReplicaKey, tuple[Capture, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kraft_core.columnar.schema import message_columns, message_fields
@@ -33,11 +33,7 @@ def cluster_facts(row: Mapping[str, Any]) -> ClusterFacts:
     elections = {(r.leader_epoch, r.offset) for r in controls if r.type == "LeaderChange"}
     checkpoints = list(snapshots(row))
     headers = header_timestamps(checkpoints)
-    captures = [
-        capture(copy, elections, headers[copy["capture_id"]])
-        for c in row["captures"]
-        for copy in first_and_last(c)
-    ]
+    captures = list(captures_of(row["captures"], elections, headers))
     return ClusterFacts(
         cluster_id=row["cluster_id"],
         captures=tuple(c for c in captures if not c.is_followed),
@@ -80,16 +76,60 @@ def header_timestamps(checkpoints: Iterable[SnapshotFacts]) -> defaultdict[str, 
     return found
 
 
+def captures_of(
+    rows: Iterable[Mapping[str, Any]], elections: set[tuple[int, int]], headers: Mapping[str, Iterable[int]]
+) -> Iterator[Capture]:
+    """The captures of rows, each with its first and last copy. headers: as of header_timestamps.
+
+    What is one object in several rows (see transforms.lake.arrow_rows.python_rows) is one in their captures.
+    """
+    shared = _SharedParts(elections)
+    for row in rows:
+        for copy in first_and_last(row):
+            yield _capture(copy, shared, headers.get(row["capture_id"], ()))
+
+
 def capture(row: Mapping[str, Any], elections: set[tuple[int, int]], headers: Iterable[int] = ()) -> Capture:
     """A row of captures. elections: (epoch, offset) of each LEADER_CHANGE; headers: of its checkpoints."""
-    state = row["quorum_state"] or {}
-    epochs = row["leader_epoch_checkpoint"]
-    voters = state.get("current_voters")
-    epoch_ranges = tuple(
-        epoch_range(r, (r["leader_epoch"], r["first_offset"]) in elections) for r in row["epoch_ranges"]
-    )
+    return _capture(row, _SharedParts(elections), headers)
+
+
+class _SharedParts:
+    """Parts of captures, made once of each object in rows that are all held meanwhile."""
+
+    def __init__(self, elections: set[tuple[int, int]]) -> None:
+        self._elections = elections
+        self._made: dict[tuple[str, int], Any] = {}
+
+    def once(self, name: str, value: Any, make: Callable[[Any], Any]) -> Any:
+        """What is made of a value of a column."""
+        key = name, id(value)
+        if key not in self._made:
+            self._made[key] = make(value)
+        return self._made[key]
+
+    def epoch_ranges(
+        self, rows: Sequence[Mapping[str, Any]]
+    ) -> tuple[tuple[EpochRange, ...], list[EpochRange]]:
+        """The ranges, and the one with the newest timestamp."""
+        found = tuple(self.once("epoch_range", row, self._epoch_range) for row in rows)
+        return found, sorted(found, key=_last_appended_at)[-1:]
+
+    def _epoch_range(self, row: Mapping[str, Any]) -> EpochRange:
+        return epoch_range(row, (row["leader_epoch"], row["first_offset"]) in self._elections)
+
+
+def _last_appended_at(held: EpochRange) -> int:
+    return held.last_appended_at
+
+
+def _capture(row: Mapping[str, Any], shared: _SharedParts, headers: Iterable[int]) -> Capture:
+    epoch_ranges, newest = shared.once("epoch_ranges", row["epoch_ranges"], shared.epoch_ranges)
     captured_at, source = known_ms(row["captured_at"]), row["captured_at_source"]
-    captured_from, captured_until, time_source = copied_between(captured_at, source, epoch_ranges, headers)
+    captured_from, captured_until, time_source = copied_between(captured_at, source, newest, headers)
+    state = shared.once("quorum_state", row["quorum_state"], _quorum_state)
+    epoch, leader_id, voted_id, voted_directory_id, voters = state
+    reasons = tuple(tail_damage(row)) if row["damage"] else ()
     return Capture(
         capture_id=row["capture_id"],
         node_id=row["node_id"],
@@ -98,23 +138,34 @@ def capture(row: Mapping[str, Any], elections: set[tuple[int, int]], headers: It
         log_start_offset=row["log_start_offset"],
         log_end_offset=row["log_end_offset"],
         epoch_ranges=epoch_ranges,
-        quorum_state_epoch=state.get("leader_epoch"),
-        quorum_state_leader_id=state.get("leader_id"),
-        voted_id=state.get("voted_id"),
-        voted_directory_id=state.get("voted_directory_id"),
-        current_voters=None if voters is None else tuple(voters),
-        leader_epoch_checkpoint=None
-        if epochs is None
-        else tuple((e["leader_epoch"], e["start_offset"]) for e in epochs),
+        quorum_state_epoch=epoch,
+        quorum_state_leader_id=leader_id,
+        voted_id=voted_id,
+        voted_directory_id=voted_directory_id,
+        current_voters=voters,
+        leader_epoch_checkpoint=shared.once("entries", row["leader_epoch_checkpoint"], _entries),
         consistent=row["consistent"],
-        tail_damaged=any(reason != _INCOMPLETE for reason in tail_damage(row)),
-        ends_inside_batch=any(reason == _INCOMPLETE for reason in tail_damage(row)),
+        tail_damaged=any(reason != _INCOMPLETE for reason in reasons),
+        ends_inside_batch=any(reason == _INCOMPLETE for reason in reasons),
         readable=row.get("log_readable") is not False,
         captured_from=captured_from,
         captured_until=captured_until,
         time_source=time_source,
         captured_at_source=source,
     )
+
+
+def _quorum_state(state: Mapping[str, Any] | None) -> tuple[Any, ...]:
+    """Its epoch, leader, vote (two columns) and voters."""
+    state = state or {}
+    voters = state.get("current_voters")
+    names = ("leader_epoch", "leader_id", "voted_id", "voted_directory_id")
+    return *map(state.get, names), None if voters is None else tuple(voters)
+
+
+def _entries(rows: Iterable[Mapping[str, Any]] | None) -> tuple[tuple[int, int], ...] | None:
+    """Of leader-epoch-checkpoint."""
+    return None if rows is None else tuple((row["leader_epoch"], row["start_offset"]) for row in rows)
 
 
 def tail_damage(row: Mapping[str, Any]) -> Iterator[str]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from kraft_core.evidence.elsewhere import captured_elsewhere
 from kraft_core.evidence.facts import Capture
-from transforms.evidence.fact_values import capture, first_and_last, header_timestamps, snapshots
+from transforms.evidence.fact_values import captures_of, header_timestamps, snapshots
 from transforms.evidence.pinned_tables import NO_ROWS, PinnedTables
 from transforms.lake.tables import CAPTURES, LIVES, SNAPSHOTS
 
@@ -86,9 +86,7 @@ def _captures(
         of_life = {row["capture_id"]: row for row in (*rows[life], *fresh.get(life, ()))}
         held = {"captures": of_life.values(), "snapshots": checkpoints[life]}
         headers = header_timestamps(snapshots(held | {"snapshot_levels": (), "batch_ends": ()}))
-        found[life] = [
-            capture(copy, set(), headers[id_]) for id_, row in of_life.items() for copy in first_and_last(row)
-        ]
+        found[life] = list(captures_of(of_life.values(), set(), headers))
     return found
 
 

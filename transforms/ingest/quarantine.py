@@ -37,13 +37,18 @@ def faults(captures: Iterable[Mapping[str, Any]], snapshots: Iterable[Mapping[st
     supplied_by, the ids of the captures that hold it.
     """
     copies: defaultdict[tuple[int, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for capture in sorted(captures, key=lambda c: (c["captured_at"], c["capture_id"])):
+    for capture in captures:
         copies[capture["node_id"], capture["directory_id"]].append(capture)
+    faulty = [of_replica for of_replica in copies.values() if any(map(_has_faults, of_replica))]
+    for of_replica in faulty:
+        of_replica.sort(key=lambda c: (c["captured_at"], c["capture_id"]))
+    faulty.sort(key=lambda of_replica: (of_replica[0]["captured_at"], of_replica[0]["capture_id"]))
     whole = {(s["end_offset"], s["leader_epoch"], s["content_digest"]) for s in snapshots if s["complete"]}
     return [
         row | {"supplied_by": _suppliers(row, capture, of_replica, whole)}
-        for of_replica in copies.values()
+        for of_replica in faulty
         for capture in of_replica
+        if _has_faults(capture)
         for row in faults_of(capture)
     ]
 
@@ -155,6 +160,10 @@ def _cover(first: int, end: int, pieces: list[tuple[int, int, str]]) -> list[str
         reached, name = max(held, key=lambda piece: piece[0])
         found.append(name)
     return list(dict.fromkeys(found))
+
+
+def _has_faults(capture: Mapping[str, Any]) -> bool:
+    return bool(capture["damage"] or capture["file_faults"] or capture["superseded_faults"])
 
 
 def faults_of(capture: Mapping[str, Any]) -> list[Row]:

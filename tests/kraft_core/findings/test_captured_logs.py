@@ -8,9 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraft_core.evidence.conclusions import conclude
+from kraft_core.evidence.derive import tables
 from kraft_core.evidence.facts import Capture, ClusterFacts, SnapshotFacts
 from kraft_core.findings.captured_logs import CapturedLogs
 from kraft_core.findings.facts import BatchConflict
+from kraft_core.findings.judge import judge
+from kraft_core.findings.recovery import recovery_advice
+from kraft_core.findings.truncations import observed_truncations
 from kraft_core.raft import invariants
 from tests.kraft_core.evidence.narrated import directory
 from tests.kraft_core.evidence.test_lawless import FACTS, NODES, NUMBERS
@@ -88,3 +92,26 @@ def test_captures_of_one_log_share_it() -> None:
     known = conclude(ClusterFacts("c", tuple(copies)))
     logs = CapturedLogs(known, ())
     assert len({id(logs.of(capture)) for capture in known.facts.captures}) == 1
+
+
+def with_parts_of_its_own(capture: Capture) -> Capture:
+    """The same with parts that are no objects of another capture."""
+    entries = capture.leader_epoch_checkpoint
+    return replace(
+        capture,
+        epoch_ranges=tuple(map(replace, capture.epoch_ranges)),
+        leader_epoch_checkpoint=None if entries is None else tuple((e, start) for e, start in entries),
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(with_equal_logs())
+def test_it_makes_no_difference_which_equal_parts_are_one_object(facts: ClusterFacts) -> None:
+    """Captures that share the objects are looked at once, by identity."""
+    apart = replace(facts, captures=tuple(map(with_parts_of_its_own, facts.captures)))
+    known, known_apart = conclude(facts), conclude(apart)
+    assert tables(known) == tables(known_apart)
+    findings = judge(known)
+    assert findings == judge(known_apart)
+    assert observed_truncations(known) == observed_truncations(known_apart)
+    assert recovery_advice(known, findings) == recovery_advice(known_apart, findings)
