@@ -129,7 +129,7 @@ def _capture(row: Mapping[str, Any], shared: _SharedParts, headers: Iterable[int
     captured_from, captured_until, time_source = copied_between(captured_at, source, newest, headers)
     state = shared.once("quorum_state", row["quorum_state"], _quorum_state)
     epoch, leader_id, voted_id, voted_directory_id, voters = state
-    reasons = tuple(tail_damage(row)) if row["damage"] else ()
+    reasons = set(tail_damage(row)) if row["damage"] else set[str]()
     return Capture(
         capture_id=row["capture_id"],
         node_id=row["node_id"],
@@ -145,8 +145,8 @@ def _capture(row: Mapping[str, Any], shared: _SharedParts, headers: Iterable[int
         current_voters=voters,
         leader_epoch_checkpoint=shared.once("entries", row["leader_epoch_checkpoint"], _entries),
         consistent=row["consistent"],
-        tail_damaged=any(reason != _INCOMPLETE for reason in reasons),
-        ends_inside_batch=any(reason == _INCOMPLETE for reason in reasons),
+        tail_damaged=bool(reasons - {_INCOMPLETE}),
+        ends_inside_batch=_INCOMPLETE in reasons,
         readable=row.get("log_readable") is not False,
         captured_from=captured_from,
         captured_until=captured_until,
