@@ -6,6 +6,7 @@ What tasks do with one file is in scanning, decoding and checkpoints, without Sp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Set
+from math import ceil
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -122,6 +123,14 @@ def one_copy(batches: DataFrame) -> DataFrame:
     return batches.groupBy(*IDENTITY).agg(F.min("address").alias("address"))
 
 
+def range_size(size_bytes: int, cores: int) -> int:
+    """The bytes of a task of decode_batches: as many like ones on each core, so that all end together."""
+    share = size_bytes // (RANGES_PER_CORE * cores)
+    tasks = max(1, ceil(size_bytes / max(LEAST_RANGE_BYTES, min(RANGE_BYTES, share))))
+    rounds = ceil(tasks / cores)
+    return max(1, ceil(size_bytes / (tasks if rounds == 1 else rounds * cores)))
+
+
 def decode_batches(
     chosen: DataFrame,
     sources: Sequence[SourceFile],
@@ -135,12 +144,11 @@ def decode_batches(
     sources: in the order of their addresses, which end at size_bytes. A task is a range of addresses, which
     splits large files where batches end and packs small ones. allowed: as in secrets.is_secret_config.
     """
-    share = size_bytes // (RANGES_PER_CORE * cores)
-    range_bytes = max(LEAST_RANGE_BYTES, min(RANGE_BYTES, share))
+    range_bytes = range_size(size_bytes, cores)
     task = F.floor(F.col("address") / range_bytes).cast("int")
     return (
         chosen.select("address", "size_bytes", task.alias("task"))
-        .repartitionById(size_bytes // range_bytes + 1, "task")
+        .repartitionById(ceil(size_bytes / range_bytes), "task")
         .sortWithinPartitions("address")
         .select("address", "size_bytes")
         .mapInArrow(write(decoder(sources, allowed)), from_arrow_schema(FILES))

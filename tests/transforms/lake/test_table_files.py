@@ -192,6 +192,39 @@ def test_files_are_added_to_a_table_whose_structs_were_extended(lake: Any, tmp_p
     assert all(row["topic"]["topic_id"] for row in found)
 
 
+def test_the_first_file_has_no_structs_but_those_of_its_first_rows(
+    lake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest goes to a file with all of them; readers do not see which file a row is in."""
+    monkeypatch.setattr(table_files, "ROW_GROUP_ROWS", 100)
+    rows = arrow_with(lake.path, RECORDS, [n for n in RECORDS.names if n not in OWN]).sort_by("type")
+    rows = pa.concat_tables([rows.slice(0, 450), rows.slice(len(rows) - 250)])
+    prepare_lake(tmp_path / "lake")
+    other = Lake(lake.spark, tmp_path / "lake")
+    other.create(RECORDS)
+    write = writing(iter, other.folder(RECORDS), RECORDS.arrow_schema, LOAD)
+    written = [row for found in write(iter(rows.to_batches(max_chunksize=50))) for row in found.to_pylist()]
+    first, rest = (pq.read_schema(other.path / RECORDS.name / file["path"]).names for file in written)
+    assert set(first) < set(rest) == set(RECORDS.names)
+    assert all(pa.types.is_struct(RECORDS.arrow_schema.field(name).type) for name in set(rest) - set(first))
+    assert other.append_files(RECORDS, written, "load") == len(rows)
+    by_key = [(name, "ascending") for name in RECORDS.key]
+    wanted = rows.sort_by(by_key).to_pylist()
+    names = rows.column_names
+    assert arrow_with(other.path, RECORDS, names).sort_by(by_key).to_pylist() == wanted
+    assert other.read(RECORDS).select(names).toArrow().sort_by(by_key).to_pylist() == wanted
+    for field, name in (
+        ("topic", "name"),
+        ("partition_change", "partition_id"),
+        ("abort_transaction", "reason"),
+    ):
+        count = sum(row[field] is not None and row[field][name] is not None for row in wanted)
+        held = ds.field(field, name).is_valid()
+        assert opened(other.path, RECORDS).count_rows(filter=held) == count
+    other.writer.compact(RECORDS)
+    assert arrow_with(other.path, RECORDS, names).sort_by(by_key).to_pylist() == wanted
+
+
 def test_row_groups_are_bounded_and_a_task_without_rows_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
