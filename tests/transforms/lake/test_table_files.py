@@ -204,7 +204,7 @@ def test_the_first_file_has_no_structs_but_those_of_its_first_rows(
     other.create(RECORDS)
     write = writing(iter, other.folder(RECORDS), RECORDS.arrow_schema, LOAD)
     written = [row for found in write(iter(rows.to_batches(max_chunksize=50))) for row in found.to_pylist()]
-    first, rest = (pq.read_schema(other.path / RECORDS.name / file["path"]).names for file in written)
+    first, rest = (pq.read_schema(tmp_path / "lake" / RECORDS.name / file["path"]).names for file in written)
     assert set(first) < set(rest) == set(RECORDS.names)
     assert all(pa.types.is_struct(RECORDS.arrow_schema.field(name).type) for name in set(rest) - set(first))
     assert other.append_files(RECORDS, written, "load") == len(rows)
