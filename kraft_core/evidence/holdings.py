@@ -108,9 +108,14 @@ def holdings_of(
     by_epoch: defaultdict[int, dict[ReplicaKey, EpochHolding]] = defaultdict(dict)
     by_replica: defaultdict[ReplicaKey, list[Capture]] = defaultdict(list)
     whole = _whole(captures)
+    placed: defaultdict[tuple[int, int], set[ReplicaKey]] = defaultdict(set)
+    alike = _with_equal_logs(captures)
+    for capture, *_ in alike:
+        for epoch_range in capture.epoch_ranges[capture.whole_ranges :]:
+            placed[epoch_range.leader_epoch, epoch_range.first_offset].add(capture.replica)
     for capture in captures:
         by_replica[capture.replica].append(capture)
-    for same in _with_equal_logs(captures):
+    for same in alike:
         capture, last_at = same[0], same[-1].captured_at
         below_gap = capture.whole_ranges
         for nth, epoch_range in enumerate(capture.epoch_ranges):
@@ -118,8 +123,10 @@ def holdings_of(
             holding = of_epoch.get(capture.replica)
             if holding is None:
                 holding = of_epoch[capture.replica] = EpochHolding()
+            place = (epoch_range.leader_epoch, epoch_range.first_offset)
             is_whole = nth < below_gap or any(
-                first < epoch_range.first_offset <= end for first, end in whole[epoch_range.leader_epoch]
+                first < place[1] < end or (place[1] == end and len(placed[place]) > 1)
+                for first, end in whole[epoch_range.leader_epoch]
             )
             _add(holding, epoch_range, capture, last_at, is_whole=is_whole)
     of_replica = {key: tuple(by_replica[key]) for key in sorted(by_replica, key=_order)}
@@ -191,11 +198,11 @@ def _with_equal_logs(captures: Iterable[Capture]) -> Iterable[list[Capture]]:
 def _add(
     holding: EpochHolding, epoch_range: EpochRange, capture: Capture, last_at: int, *, is_whole: bool
 ) -> None:
-    """last_at: captured_at of the last capture that says the same.
+    """last_at: captured_at of the last capture that says the same. is_whole: no gap lies below it that no other
+    log fills, with a batch of another replica above it, too.
 
-    is_whole: no gap lies below it that no other log fills.
-
-    No CRC covers the offset at which a batch begins, so a gap may be the damage of an offset.
+    No CRC covers the offset at which a batch begins, so a gap may be the damage of an offset. Where another
+    log holds that offset, too, the two batches are compared: different ones contest the epoch.
     """
     at, until, bounds = (
         capture.captured_at,

@@ -211,11 +211,12 @@ def _add_control_records(lines: defaultdict[int, _Line], records: Iterable[Captu
     """Control records date the batches below them; two that differ at one place contest their epoch.
 
     So do two batches: of two quorums with the same ids, LEADER_CHANGEs differ in their timestamps alone. And
-    so does one batch in two epochs: no CRC covers its epoch, and two elections differ in their timestamps.
+    so does one batch at two places: no CRC covers its offset and its epoch, and what is written twice differs
+    in its timestamps.
     """
     values: dict[tuple[int, int], tuple[object, ...]] = {}
     leader_changes: dict[int, int] = {}
-    epochs: dict[tuple[int, int], int] = {}
+    places: dict[tuple[str, int, int], tuple[int, int]] = {}
     for record in records:
         line = lines[record.leader_epoch]
         line.appended.add((record.batch_end_offset, record.appended_at))
@@ -230,9 +231,10 @@ def _add_control_records(lines: defaultdict[int, _Line], records: Iterable[Captu
         if record.type == "LeaderChange":
             offset = leader_changes.setdefault(record.leader_epoch, record.offset)
             line.contested |= offset != record.offset
-            epoch = epochs.setdefault((record.batch_base_offset, record.batch_crc), record.leader_epoch)
-            if epoch != record.leader_epoch:
-                line.contested = lines[epoch].contested = True
+        place = (record.leader_epoch, record.batch_base_offset)
+        other = places.setdefault((record.type, record.batch_crc, record.appended_at), place)
+        if other != place:
+            line.contested = lines[other[0]].contested = True
 
 
 def _finished(epoch: int, line: _Line) -> EpochLine:

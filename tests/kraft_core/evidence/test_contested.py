@@ -114,6 +114,18 @@ def test_one_batch_in_two_epochs_proves_nothing_of_either() -> None:
     }
 
 
+def test_one_batch_at_two_offsets_proves_nothing() -> None:
+    """The offset of 3's copy of a VotersRecord is damaged: it seemed to follow itself, as a committed one."""
+    story = Story().leader(1, 0, 2, "1 2 3", sets="1 2 3").voters(1, 10, "1 2")
+    story.capture("2", 1000, "1:0-30", 1).capture("3", 1000, "1:0-10 1:20-21", 1)
+    assert conclude(story.facts()).commit.of_batch(1, 10, 11).status == "undecided"
+    moved = replace(story.control_records[-1], offset=20, batch_base_offset=20, batch_end_offset=21)
+    story.control_records.append(moved)
+    known = conclude(story.facts())
+    assert known.lineage.contested_epochs == (1,)
+    assert known.commit.of_batch(1, 10, 11).status == "undecided"
+
+
 @pytest.mark.parametrize(
     ("log", "entries", "is_contested"),
     [
