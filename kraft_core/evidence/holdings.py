@@ -198,8 +198,9 @@ def _with_equal_logs(captures: Iterable[Capture]) -> Iterable[list[Capture]]:
 def _add(
     holding: EpochHolding, epoch_range: EpochRange, capture: Capture, last_at: int, *, is_whole: bool
 ) -> None:
-    """last_at: captured_at of the last capture that says the same. is_whole: no gap lies below it that no other
-    log fills, with a batch of another replica above it, too.
+    """last_at: captured_at of the last capture that says the same.
+
+    is_whole: no gap lies below it that no other log fills, with a batch of another replica above it, too.
 
     No CRC covers the offset at which a batch begins, so a gap may be the damage of an offset. Where another
     log holds that offset, too, the two batches are compared: different ones contest the epoch.
