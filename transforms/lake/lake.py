@@ -52,10 +52,16 @@ class Lake:
         return delta_rs.exists(self.path, table)
 
     def read(self, table: Table) -> DataFrame:
-        """All rows of a table; an empty frame of its schema where it does not exist."""
-        if self.exists(table):
-            return self.spark.read.format("delta").load(self.location(table))
-        return self.spark.createDataFrame([], table.schema)
+        """All rows of a table's newest version; an empty frame of its schema where it does not exist.
+
+        Spark reads the files of a small table themselves: planning a query costs it a second or more for each
+        version of a Delta table that it has not seen yet, and nearly every run makes one.
+        """
+        if not self.exists(table):
+            return self.spark.createDataFrame([], table.schema)
+        if (files := self.plain_files(table)) is not None:
+            return self.spark.read.schema(stored_schema(self.path, table)).parquet(*files)
+        return self.spark.read.format("delta").load(self.location(table))
 
     def plain_files(self, table: Table) -> list[str] | None:
         """The files of delta_rs.plain_files, as Spark takes them; None also if there are none."""
