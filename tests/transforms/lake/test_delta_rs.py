@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from chispa import assert_df_equality
-from pyspark.sql.types import DataType
+from pyspark.sql.types import DataType, StructField, StructType
 
 from tests.transforms.quality.sound_cluster import a_row
 from transforms.lake import clustering, row_groups
@@ -109,13 +109,21 @@ def test_equal_rows_are_not_written(spark: Any, lake: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("table", [VOTER_SETS, SNAPSHOTS, BROKERS, RUNS], ids=lambda t: t.name)
-def test_a_table_read_at_hand_is_what_spark_reads(lake: Any, table: Table) -> None:
-    """But for what may be null: an expectation that a column is filled has to see that it is not."""
-    frames = lake.read(table).select(table.names), lake.read_at_hand(table)
-    theirs, ours = (frame.orderBy(*table.key) for frame in frames)
-    assert_df_equality(ours, theirs, ignore_nullable=True, ignore_metadata=True)
-    assert not ours.isEmpty()
-    assert all(field.nullable for field in ours.schema.fields)
+def test_a_table_is_read_by_spark_in_three_ways(lake: Any, table: Table) -> None:
+    """By Delta's reader, from its files, and at hand; where it is not by Delta's, every column may be null.
+
+    An expectation that a column is filled has to see that it is not.
+    """
+    by_delta = lake.spark.read.format("delta").load(lake.location(table))
+    assert lake.plain_files(table)
+    stored = [StructField(f.name, f.dataType, metadata=f.metadata) for f in by_delta.schema]
+    assert lake.read(table).schema == StructType(stored)
+    theirs = by_delta.select(table.names).orderBy(*table.key)
+    for frame in (lake.read(table).select(table.names), lake.read_at_hand(table)):
+        ours = frame.orderBy(*table.key)
+        assert_df_equality(ours, theirs, ignore_nullable=True, ignore_metadata=True)
+        assert not ours.isEmpty()
+        assert all(field.nullable for field in ours.schema.fields)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
