@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 CHECKOUT = Path(__file__).parents[3]
 PROGRAM = """
 import sys
@@ -108,36 +110,51 @@ def test_ctrl_c_ends_the_query_and_not_the_prompt(tmp_path: Path) -> None:
     os.close(ours)
 
 
-def test_ctrl_c_ends_a_query_of_spark_again_and_again(lake: Any, tmp_path: Path) -> None:
-    """And what it computed, or would have once it is planned: the next one has the only core for itself."""
-    slow = "levenshtein(repeat('a', 30000), repeat('b', 30000))"  # known when the query is planned
+# What a query is compared with, the seconds until Ctrl-C, and those after it.
+PLANNED, RUNNING = ("0", 0.3, 0), ("0", 4, 0)
+# Known when the query is planned, which it is by then.
+SLOWLY_PLANNED = ("levenshtein(repeat('a', 30000), repeat('b', 30000))", 1, 8)
+
+
+@pytest.mark.parametrize(
+    "interruptions",
+    [
+        pytest.param((PLANNED, RUNNING), id="twice"),
+        pytest.param(
+            (PLANNED, RUNNING, SLOWLY_PLANNED, RUNNING), id="again and again", marks=pytest.mark.long
+        ),
+    ],
+)
+def test_ctrl_c_ends_a_query_of_spark(
+    lake: Any, tmp_path: Path, interruptions: tuple[tuple[str, float, float], ...]
+) -> None:
+    """And what it computed, or would have once it is planned: the next one has the only core for itself.
+
+    Before, the terminal shows the waits for Spark, and for SHOW TABLES, which registers every table and view.
+    """
     settings = tmp_path / "kraftlake.toml"
     settings.write_text('[spark]\n"spark.master" = "local[1]"\n')
     ours, process = terminal("-m", "jobs.cli", "sql", "--lake", str(lake.path), "--config", str(settings))
-    for least, seconds, more in (("0", 0.3, 0), ("0", 4, 0), (slow, 1, 8), ("0", 4, 0)):
+    until(ours, b"session")
+    until(ours, b"\r\033[K")
+    until(ours, b"kraftlake> ")
+    os.write(ours, b"SHOW TABLES;\n")
+    until(ours, b"tables, views and plan of the statement")
+    until(ours, b"\r\033[K")
+    until(ours, b"zk_migrations")
+    for least, seconds, more in interruptions:
         until(ours, b"kraftlake> ")
         os.write(ours, f"SELECT SUM(HASH(id)) FROM RANGE(1000000000000) WHERE id > {least};\n".encode())
         time.sleep(seconds)  # it is being planned, or runs for minutes
         os.write(ours, b"\x03")
         until(ours, b"interrupted")
         until(ours, b"kraftlake> ")
-        time.sleep(more)  # it is planned by then
+        time.sleep(more)
         os.write(ours, b"SELECT 6 * COUNT(*) AS answer FROM RANGE(7);\n")
         until(ours, b"42")
     until(ours, b"kraftlake> ")
     os.write(ours, b"quit\n")
     assert process.wait(30) == 0
-    os.close(ours)
-
-
-def test_a_wait_is_shown_on_a_terminal(lake: Any) -> None:
-    """Of SHOW TABLES, for which every table and view is registered."""
-    ours, process = terminal("-m", "jobs.cli", "sql", "SHOW TABLES", "--lake", str(lake.path))
-    until(ours, b"session")
-    until(ours, b"tables, views and plan of the statement")
-    until(ours, b"\r\033[K")
-    until(ours, b"zk_migrations")
-    assert process.wait(60) == 0
     os.close(ours)
 
 
