@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,19 @@ HOSTS = "h1:9093,h2:9093,h3:9093"
 
 # Spark gives the process of a stream ten seconds to start, which a busy machine may exceed.
 TOO_SLOW, TRIES = "Python worker failed to connect back", 10
+
+
+@pytest.fixture(autouse=True)
+def _few_rows(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What Delta makes of a few rows is not compiled, nor told by columns: of a log these are hundreds."""
+    if "spark" not in request.fixturenames:
+        yield
+        return
+    request.getfixturevalue("interpreted")
+    conf, name = request.getfixturevalue("spark").conf, "spark.databricks.delta.stats.collect"
+    conf.set(name, "false")
+    yield
+    conf.unset(name)
 
 
 def available_now(frame: Any, out: Path) -> None:
