@@ -11,6 +11,7 @@ import shutil
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -73,17 +74,23 @@ class Markers:
         return {k for k, marker in kinds.items() if any(form in haystack for form in forms(marker))}
 
 
-def forms(marker: str) -> Iterator[bytes]:
+@cache
+def forms(marker: str) -> tuple[bytes, ...]:
     """The marker in UTF-8, UTF-16, hex, and in base64 wherever it stands in what was encoded."""
     raw = marker.encode()
-    yield raw
-    # Without the last byte it is a part of the big-endian form, too.
-    yield marker.encode("utf-16-le")[:-1]
-    yield raw.hex().encode()
-    for shift in range(3):
-        # Characters that also depend on what stands before or after are cut off.
-        encoded = b64encode(bytes(shift) + raw)
-        yield encoded[4 if shift else 0 : (shift + len(raw)) // 3 * 4]
+    # Without the last byte the first is a part of the big-endian form, too.
+    return (
+        raw,
+        marker.encode("utf-16-le")[:-1],
+        raw.hex().encode(),
+        *map(partial(_in_base64, raw), range(3)),
+    )
+
+
+def _in_base64(raw: bytes, shift: int) -> bytes:
+    """Of what is encoded after `shift` bytes; without characters that also hang on what stands around it."""
+    encoded = b64encode(bytes(shift) + raw)
+    return encoded[4 if shift else 0 : (shift + len(raw)) // 3 * 4]
 
 
 def config(name: str, value: str, resource: str = "topic", resource_name: str = "orders") -> bytes:
