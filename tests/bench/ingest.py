@@ -95,13 +95,17 @@ def parquet_seconds(lake: Lake, folder: Path) -> float:
 
 
 def written_seconds(lake: Lake, table: Table, folder: Path, threads: ThreadPoolExecutor) -> float:
-    """Wall seconds of writing a table's rows to a file of each thread, in row groups of the same size."""
+    """Wall seconds of writing a table's rows to a file of each thread, in row groups of the same size.
+
+    All columns of the table are written, also where a file of the lake lacks some that are null.
+    """
     files = [pq.ParquetFile(path) for path in DeltaTable(lake.location(table)).file_uris()]
+    schema = pa.unify_schemas([file.schema_arrow for file in files])
+    no_rows = schema.empty_table()
     groups = [(file, number) for file in files for number in range(file.num_row_groups)]
     options = {"compression": "snappy", "store_schema": False}
     writers = [
-        pq.ParquetWriter(folder / f"{table.name}-{core}.parquet", files[0].schema_arrow, **options)
-        for core in range(CORES)
+        pq.ParquetWriter(folder / f"{table.name}-{core}.parquet", schema, **options) for core in range(CORES)
     ]
 
     def write(writer: pq.ParquetWriter, tables: list[pa.Table]) -> None:
@@ -110,7 +114,8 @@ def written_seconds(lake: Lake, table: Table, folder: Path, threads: ThreadPoolE
 
     took = 0.0
     for start in range(0, len(groups), CORES * AT_ONCE):
-        held = [file.read_row_group(number) for file, number in groups[start : start + CORES * AT_ONCE]]
+        some = [file.read_row_group(number) for file, number in groups[start : start + CORES * AT_ONCE]]
+        held = [pa.concat_tables([no_rows, rows], promote_options="default") for rows in some]
         shares = [held[core::CORES] for core in range(CORES)]
         took += seconds(lambda shares=shares: list(threads.map(write, writers, shares)))
     return took + seconds(lambda: [writer.close() for writer in writers])
