@@ -23,7 +23,7 @@ from kraft_core.findings.snapshot_replays import (
 )
 from kraft_core.wording import count
 from transforms.evidence.batch_facts import batch_conflicts
-from transforms.evidence.fact_values import capture
+from transforms.evidence.fact_values import OF_CAPTURES, capture
 from transforms.ingest.id_groups import id_groups
 from transforms.lake.arrow_rows import python_rows
 from transforms.lake.delta_rs import by_cluster, exists, opened, rows_with
@@ -35,25 +35,6 @@ from transforms.quality.snapshot_checks import EQUAL, UNREAD_LOG, checked_snapsh
 
 Row = dict[str, Any]
 NOT_COMPARED = "its checkpoints could not be compared"
-HELD = (
-    "cluster_id",
-    "capture_id",
-    "node_id",
-    "directory_id",
-    "captured_at",
-    "captured_at_source",
-    "last_captured_at",
-    "log_readable",
-    "consistent",
-    "log_start_offset",
-    "log_end_offset",
-    "quorum_state",
-    "leader_epoch_checkpoint",
-    "epoch_ranges",
-    "snapshots",
-    "damage",
-    "order_faults",
-)
 
 
 @dataclass(slots=True)
@@ -115,7 +96,7 @@ def wanted_comparisons(
     contested = contested_epochs(lake, sorted(whole))
     found: dict[str, list[Comparison]] = {}
     for some in id_groups(lake.path, CAPTURES, {cluster: [cluster] for cluster in whole}):
-        stored = by_cluster(lake.path, CAPTURES, HELD, some)
+        stored = by_cluster(lake.path, CAPTURES, OF_CAPTURES, some)
         for cluster in some:
             try:
                 kept = [row for row in python_rows(stored[cluster]) if row["capture_id"] not in replaced]

@@ -147,11 +147,12 @@ class LakeSource:
             for row in rows
             if loaded < row["offset"] < end_offset or loaded == row["offset"] < row["base_end_offset"]
         )
-        found = []
-        for at, type_, reason, base in sorted(counting)[:1]:
-            where = "of the checkpoint at" if at < base else "at offset"
-            found.append(f"{type_} {where} {at} cannot be replayed: {reason}")
-        return found
+        first = min(counting, default=None)
+        if first is None:
+            return []
+        at, type_, reason, base = first
+        where = "of the checkpoint at" if at < base else "at offset"
+        return [f"{type_} {where} {at} cannot be replayed: {reason}"]
 
     def _sentence(self, each: MissingRecords) -> str:
         return each.sentence if each in self._lacking.missing else each.newer_sentence

@@ -178,15 +178,16 @@ def _capture(
 ) -> Capture:
     identities = [_identity(file) for file in (*directory.segments, *directory.checkpoints)]
     log = _scan_log(directory, found)
+    epoch_ranges = tuple(run.epoch_range() for run in log.runs)
     state = directory.quorum_state
     ends = [s.end_offset for s in snapshots if s.proves]
     if directory.segments:
         ends += [
             directory.segments[-1].base_offset,
-            *(epoch_range.end_offset for epoch_range in log.epoch_ranges),
+            *(epoch_range.end_offset for epoch_range in epoch_ranges),
         ]
     headers = [s.header_timestamp for s in snapshots if s.proves and s.header_timestamp is not None]
-    captured_from, captured_until, time_source = copied_between(*at, log.epoch_ranges, headers)
+    captured_from, captured_until, time_source = copied_between(*at, epoch_ranges, headers)
     return Capture(
         capture_id=capture_id(who, directory, [file for file in identities if file is not None]),
         node_id=who.node_id,
@@ -194,7 +195,7 @@ def _capture(
         captured_at=at[0],
         log_start_offset=directory.segments[0].base_offset if directory.segments else None,
         log_end_offset=max(ends, default=None),
-        epoch_ranges=tuple(log.epoch_ranges),
+        epoch_ranges=epoch_ranges,
         quorum_state_epoch=state.leader_epoch if state else None,
         quorum_state_leader_id=state.leader_id if state else None,
         voted_id=state.voted_id if state else None,
@@ -221,7 +222,7 @@ def _identity(file: SegmentFile | CheckpointFile) -> FileIdentity | None:
 
 @dataclass(slots=True)
 class _OpenRun:
-    """An epoch range that batches are still added to."""
+    """An epoch range, to which batches may still be added."""
 
     first: BatchHeader
     last: BatchHeader
@@ -258,46 +259,25 @@ class _OpenRun:
 
 @dataclass(slots=True)
 class _Log:
-    """A captured log as it is read: its epoch ranges so far, and whether all of it could be read.
+    """A captured log as it is read: its epoch ranges, the last one open, and whether all could be read."""
 
-    batches: those of its epoch ranges.
-    """
-
-    batches: list[RangeBatches]
-    epoch_ranges: list[EpochRange] = field(default_factory=list[EpochRange])
-    current: _OpenRun | None = None
+    runs: list[_OpenRun] = field(default_factory=list[_OpenRun])
     tail_damaged: bool = False
     ends_inside_batch: bool = False
     readable: bool = True
 
     def add(self, header: BatchHeader, begins_epoch: bool) -> None:
-        if self.current is None or not _follows(self.current.last, header):
-            self.close()
-            self.batches.append(RangeBatches(header.leader_epoch))
-            self.current = _OpenRun(
-                header, header, begins_epoch, representable(header.max_timestamp), self.batches[-1]
+        if not self.runs or not _follows(self.runs[-1].last, header):
+            batches = RangeBatches(header.leader_epoch)
+            self.runs.append(
+                _OpenRun(header, header, begins_epoch, representable(header.max_timestamp), batches)
             )
-        self.current.add(header)
-
-    def close(self) -> None:
-        if self.current is not None:
-            self.epoch_ranges.append(self.current.epoch_range())
-            self.current = None
-
-    def sort(self) -> None:
-        """By offset: a damaged log may hold batches twice, or in another order."""
-        first = len(self.batches) - len(self.epoch_ranges)
-        found = zip(self.epoch_ranges, self.batches[first:], strict=True)
-        rising = sorted(
-            found, key=lambda each: (each[0].first_offset, each[0].leader_epoch, each[0].end_offset)
-        )
-        self.epoch_ranges = [epoch_range for epoch_range, _ in rising]
-        self.batches[first:] = [batches for _, batches in rising]
+        self.runs[-1].add(header)
 
 
 def _scan_log(directory: ControllerDir, found: _ClusterRecords) -> _Log:
     """A captured log; its control records and feature levels into `found`."""
-    log = _Log(found.batches)
+    log = _Log()
     for segment in directory.segments:
         try:
             with mapped(segment.path) as buf:
@@ -305,8 +285,9 @@ def _scan_log(directory: ControllerDir, found: _ClusterRecords) -> _Log:
                 _scan_segment(buf, segment, log, found)
         except OSError:
             log.readable = False
-    log.close()
-    log.sort()
+    # A damaged log may hold batches twice, or in another order.
+    log.runs.sort(key=lambda run: (run.first.base_offset, run.first.leader_epoch, run.last.next_offset))
+    found.batches += [run.batches for run in log.runs]
     return log
 
 

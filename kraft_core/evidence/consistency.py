@@ -13,9 +13,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from kraft_core.evidence.elections import Election
-from kraft_core.evidence.facts import CLOCK_SKEW_MS, Capture, distinct_ranges
+from kraft_core.evidence.facts import CLOCK_SKEW_MS, Capture
 from kraft_core.evidence.holdings import highest, rising
 from kraft_core.evidence.in_force import InForce
+from kraft_core.evidence.shared_parts import distinct_ranges
 from kraft_core.raft.voters import ReplicaKey
 
 # So long may copying a directory take, as is assumed: quorum-state comes last, the stated time is the first.

@@ -11,8 +11,8 @@ from collections import defaultdict
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.elections import Election
-from kraft_core.evidence.facts import distinct_ranges
 from kraft_core.evidence.rows import EpochRow, EpochSource
+from kraft_core.evidence.shared_parts import distinct_ranges, each_once
 
 
 def epochs(known: Conclusions) -> list[EpochRow]:
@@ -75,9 +75,8 @@ def _starts_not_below(known: Conclusions) -> dict[int, int | None]:
         if snapshot.proves:
             found.setdefault(snapshot.leader_epoch, None)
     seen = [(line.leader_epoch, line.first_offset) for line in known.lineage.lines.values()]
-    entries = {id(c.leader_epoch_checkpoint): c.leader_epoch_checkpoint for c in known.facts.captures}
-    for of_checkpoint in entries.values():
-        seen += of_checkpoint or ()
+    for entries in each_once(capture.leader_epoch_checkpoint for capture in known.facts.captures):
+        seen += entries or ()
     for epoch, offset in seen:
         lowest = found.get(epoch)
         found[epoch] = offset if lowest is None else min(offset, lowest)

@@ -9,7 +9,7 @@ end_ exclusive. A directory id is Kafka's text of the uuid; the zero uuid means 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -322,12 +322,6 @@ class ClusterFacts:
     def logs(self) -> tuple[Capture, ...]:
         """Everything that holds a part of the log."""
         return (*self.captures, *self.followed)
-
-
-def distinct_ranges(captures: Iterable[Capture]) -> Collection[EpochRange]:
-    """The epoch ranges of captures, each object once: captures of one log share most of them."""
-    logs = {id(capture.epoch_ranges): capture.epoch_ranges for capture in captures}
-    return {id(epoch_range): epoch_range for log in logs.values() for epoch_range in log}.values()
 
 
 def label(replica: ReplicaKey) -> str:

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from operator import itemgetter
 
-from kraft_core.evidence.facts import Capture, EpochRange, distinct_ranges
+from kraft_core.evidence.facts import Capture, EpochRange
+from kraft_core.evidence.shared_parts import distinct_ranges
 from kraft_core.raft.voters import ReplicaKey, Voter
 
 

@@ -5,8 +5,8 @@ offset of the same epoch are equal up to there. An epoch's batches therefore for
 at one offset on one line of an earlier epoch, and every capture shows a part of the same tree. Where
 captures contradict that (two digests of the same range, two batches at one offset, two starts of one epoch,
 a log that goes back to a lower epoch: no CRC covers that of a batch), the epoch is contested and proves
-nothing. Then the captures are of two histories: a cloned or restored
-cluster, strangers with one cluster id. What one lacks or overwrote says nothing about the other.
+nothing. Then the captures are of two histories: a cloned or restored cluster, strangers with one cluster id.
+What one lacks or overwrote says nothing about the other.
 """
 
 from __future__ import annotations

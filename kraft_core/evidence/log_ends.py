@@ -19,6 +19,7 @@ from math import inf
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, EpochRange, label
 from kraft_core.evidence.replica_ends import ReplicaEnds
+from kraft_core.evidence.shared_parts import each_once
 from kraft_core.evidence.states import SetInForce
 from kraft_core.raft.voters import ReplicaKey, Voter
 
@@ -92,8 +93,8 @@ def _ends(known: Conclusions, captures: tuple[Capture, ...]) -> ReplicaEnds:
 
     A directory that went back says nothing of what its replica had stored.
     """
-    lasts = {id(c.epoch_ranges): c.epoch_ranges[-1] for c in captures if c.epoch_ranges}
-    unknown = {log for log, last in lasts.items() if not _shows_set(known, last)}
+    logs = each_once(capture.epoch_ranges for capture in captures)
+    unknown = {id(log) for log in logs if log and not _shows_set(known, log[-1])}
     return ReplicaEnds.of(
         capture
         for capture in captures

@@ -19,6 +19,7 @@ from kraft_core.findings.finding import Breach, of_rule
 from kraft_core.findings.snapshot_replays import CheckpointKey, Log, LogsBelow, digest_of, lies_on, log_from
 from kraft_core.findings.snapshot_rules import checkpoint_breach, checkpoint_name
 from kraft_core.image.refusals import NO_TRANSACTION, UNKNOWN_CREDENTIAL
+from kraft_core.wording import count
 
 RELEASE = "4.3.1"
 # A checkpoint may lack a credential by a known defect (rule 22), and is not known to lie outside of a
@@ -64,17 +65,17 @@ def records_can_be_replayed(view: ClusterView) -> Iterator[Breach]:
     by_fault: defaultdict[tuple[int, str, str], list[ReplayRefusal]] = defaultdict(list)
     by_checkpoint: defaultdict[tuple[int, str], list[ReplayRefusal]] = defaultdict(list)
     for refusal in view.facts.replay_refusals:
-        if refusal.is_in_checkpoint:
+        if not refusal.is_in_checkpoint:
+            if _is_of_one_log(view, logs, refusal):
+                by_fault[refusal.leader_epoch, refusal.cause, refusal.subject].append(refusal)
+        elif refusal.cause not in _NOT_ONTO_CHECKPOINTS:
             by_checkpoint[refusal.base_end_offset, refusal.base_content_digest].append(refusal)
-        elif _is_of_one_log(view, logs, refusal):
-            by_fault[refusal.leader_epoch, refusal.cause, refusal.subject].append(refusal)
     for fault in sorted(by_fault):
         yield _breach(view, fault, sorted(by_fault[fault]))
     for snapshot in view.known.facts.snapshots:
-        refused = sorted(by_checkpoint[snapshot.end_offset, snapshot.content_digest])
-        refused = [each for each in refused if each.cause not in _NOT_ONTO_CHECKPOINTS]
+        refused = by_checkpoint.get((snapshot.end_offset, snapshot.content_digest))
         if refused and snapshot.proves:
-            yield _breach_by_checkpoint(view, snapshot, refused)
+            yield _breach_by_checkpoint(view, snapshot, sorted(refused))
 
 
 def _is_of_one_log(view: ClusterView, logs: LogsBelow, refusal: ReplayRefusal) -> bool:
@@ -150,7 +151,7 @@ def _what(first: ReplayRefusal, refused: Sequence[ReplayRefusal]) -> str:
 
 
 def _others(refused: Sequence[ReplayRefusal]) -> str:
-    return "1 more record" if len(refused) == 2 else f"{len(refused) - 1} more records"
+    return count(len(refused) - 1, "more record")
 
 
 def _effect(first: ReplayRefusal) -> str:

@@ -73,7 +73,6 @@ class CapturedReplica:
         self._allowed = allowed
         self._images: dict[SnapshotId, Image] = {}
         self._batches: list[_Batch] = []
-        self._gap_ends: list[int] = []
         self._searched = _Searched(0, -1, 0)
         self._checkpoints: list[CheckpointFile] = []
         self._formatted_with: list[CheckpointFile] = []
@@ -244,6 +243,13 @@ class CapturedReplica:
         return lost
 
     @cached_property
+    def _gap_ends(self) -> list[int]:
+        """Where the log begins above 0, or goes on above missing offsets."""
+        headers = [batch.header for batch in self._batches]
+        ends = [0, *(header.next_offset for header in headers)]
+        return [h.base_offset for h, end in zip(headers, ends, strict=False) if h.base_offset > end]
+
+    @cached_property
     def _appends(self) -> list[_Append]:
         """The batches by offset, and the checkpoints by the last one that they cover, if they have a time."""
         headers = (batch.header for batch in self._batches)
@@ -332,8 +338,6 @@ class CapturedReplica:
                         continue
                     if expected is not None and item.base_offset > expected:
                         self._note(missing_offsets(expected, item.base_offset))
-                    if item.base_offset > (expected or 0):
-                        self._gap_ends.append(item.base_offset)
                     expected = item.next_offset
                     yield _Batch(segment, item)
 

@@ -18,6 +18,7 @@ from kraft_core.columnar.schema import message_columns
 from kraft_core.findings.broker_rules import EFFECTS
 from kraft_core.findings.facts import UnassignedReplica
 from transforms.evidence.batch_facts import batch_conflicts, batch_counts, batch_ends
+from transforms.evidence.fact_values import OF_CAPTURES
 from transforms.evidence.other_lives import elsewhere, other_lives, siblings
 from transforms.evidence.pinned_tables import NO_ROWS, PinnedTables
 from transforms.ingest.followed import is_superseded
@@ -44,28 +45,8 @@ SNAPSHOT_KEY = ("end_offset", "leader_epoch", "content_digest")
 FEATURE_LEVEL = "FEATURE_LEVEL_RECORD"
 METADATA_VERSION = "metadata.version"
 UNASSIGNED = ("cluster_id", *UnassignedReplica.__slots__)
-# What cluster_facts, rule_facts and faults look at.
-CAPTURE_COLUMNS = (
-    "cluster_id",
-    "capture_id",
-    "node_id",
-    "directory_id",
-    "captured_at",
-    "captured_at_source",
-    "last_captured_at",
-    "log_readable",
-    "consistent",
-    "log_start_offset",
-    "log_end_offset",
-    "quorum_state",
-    "leader_epoch_checkpoint",
-    "epoch_ranges",
-    "snapshots",
-    "damage",
-    "order_faults",
-    "file_faults",
-    "superseded_faults",
-)
+# Columns of captures that faults of quarantine looks at, too.
+FAULTS = ("file_faults", "superseded_faults")
 # Limits of a group: clusters, whose facts are held at once, and rows of table batches, read in pieces.
 # A cluster above the limit is a group of its own.
 GROUP_CLUSTERS, GROUP_BATCHES = 32, 1_000_000
@@ -136,7 +117,7 @@ def _evidence_facts(
     snapshot_records = tables.read(SNAPSHOT_RECORDS, columns, cluster_id=clusters, type=[FEATURE_LEVEL])
     batches = tables.open(BATCHES)
     return {
-        "captures": tables.read(CAPTURES, CAPTURE_COLUMNS, cluster_id=clusters),
+        "captures": tables.read(CAPTURES, (*OF_CAPTURES, *FAULTS), cluster_id=clusters),
         "control_records": records.filter(pc.field("type") != FEATURE_LEVEL).drop_columns(["feature_level"]),
         "snapshots": snapshots,
         "snapshot_levels": _metadata_versions(snapshot_records, SNAPSHOT_KEY),

@@ -76,6 +76,28 @@ def header_timestamps(checkpoints: Iterable[SnapshotFacts]) -> defaultdict[str, 
     return found
 
 
+# Columns of captures that are facts: of captures_of, of their checkpoints, and of the order of their batches.
+OF_CAPTURES = (
+    "cluster_id",
+    "capture_id",
+    "node_id",
+    "directory_id",
+    "captured_at",
+    "captured_at_source",
+    "last_captured_at",
+    "log_readable",
+    "consistent",
+    "log_start_offset",
+    "log_end_offset",
+    "quorum_state",
+    "leader_epoch_checkpoint",
+    "epoch_ranges",
+    "snapshots",
+    "damage",
+    "order_faults",
+)
+
+
 def captures_of(
     rows: Iterable[Mapping[str, Any]], elections: set[tuple[int, int]], headers: Mapping[str, Iterable[int]]
 ) -> Iterator[Capture]:

@@ -300,7 +300,7 @@ def gapped(cluster_id: str, records: list[Row], random: Random) -> World:
             # Every other header lacks LastContainedLogTimestamp.
             at = records[place - 1].timestamp if place % 2 else None
             checkpoint = PathCheckpoint(place, records[place - 1].leader_epoch, f"at {place}", at)
-            world.checkpoints[checkpoint] = snapshot(records, place, at)
+            world.checkpoints[checkpoint] = loaded(checkpoint, [*replay(records[:place]).to_records()])
     world.ranges = [
         replace(piece, commit_status="committed")
         for s in world.ranges
@@ -339,11 +339,3 @@ def in_conflict(world: World, random: Random) -> World:
         for time in [at.timestamp + random.choice([-500, 0, 500])]
     ]
     return replace(world, conflicting=found)
-
-
-def snapshot(records: list[Row], place: int, timestamp: int | None) -> Image:
-    """What a checkpoint of the records below a place holds."""
-    image = replay(records[:place])
-    made = [Row(n, 0, 0, *record) for n, record in enumerate(image.to_records())]
-    last = records[place - 1]
-    return Image.of_snapshot(made, place, last.leader_epoch, -1 if timestamp is None else timestamp)
