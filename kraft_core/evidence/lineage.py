@@ -212,7 +212,7 @@ def _add_control_records(lines: defaultdict[int, _Line], records: Iterable[Captu
 
     So do two batches: of two quorums with the same ids, LEADER_CHANGEs differ in their timestamps alone. And
     so does one batch at two places: no CRC covers its offset and its epoch, and what is written twice differs
-    in its timestamps.
+    in its timestamps. A LEADER_CHANGE begins its epoch: what lies below it is not of that.
     """
     values: dict[tuple[int, int], tuple[object, ...]] = {}
     leader_changes: dict[int, int] = {}
@@ -231,6 +231,8 @@ def _add_control_records(lines: defaultdict[int, _Line], records: Iterable[Captu
         if record.type == "LeaderChange":
             offset = leader_changes.setdefault(record.leader_epoch, record.offset)
             line.contested |= offset != record.offset
+            if 0 not in line.starts:  # KAFKA-15345
+                line.starts.add(record.batch_base_offset)
         place = (record.leader_epoch, record.batch_base_offset)
         other = places.setdefault((record.type, record.batch_crc, record.appended_at), place)
         if other != place:

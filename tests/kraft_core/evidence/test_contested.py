@@ -147,6 +147,18 @@ def test_an_epoch_that_begins_elsewhere_by_leader_epoch_checkpoint(
     assert conclude(story.facts()).lineage.contested_epochs == ((2,) if is_contested else ())
 
 
+def test_an_epoch_with_batches_below_its_leader_change_proves_nothing() -> None:
+    """The epoch of 2's batch at 30 is damaged: epoch 3 seemed to lie where 1 was committed, and truncated."""
+    story = Story().leader(1, 0, 2, "1 2 3").leader(3, 40, 2, "1 2 3")
+    story.capture("3?", 1000, "1:0-40", 1).capture("2?", 2000, "1:0-40 3:40-60", 3)
+    assert conclude(story.facts()).lineage.contested_epochs == ()
+    story.captures.pop()
+    story.capture("2?", 2000, "1:0-30 3:30-60", 3)
+    known = conclude(story.facts())
+    assert known.lineage.contested_epochs == (3,)
+    assert known.commit.of_batch(3, 40, 60).status == "undecided"
+
+
 def batches(epoch: int, first: int, ends: str, crc: int = 0) -> RangeBatches:
     """A run of batches that end at some offsets; the last one has another CRC if one is given."""
     run = RangeBatches(epoch)

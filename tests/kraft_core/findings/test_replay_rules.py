@@ -146,7 +146,7 @@ def test_a_replay_from_a_checkpoint_must_go_on_from_it() -> None:
             c,
             log_start_offset=end,
             epoch_ranges=tuple(
-                replace(r, first_offset=max(r.first_offset, end))
+                r if r.first_offset >= end else replace(r, first_offset=end, first_batch_end=None)
                 for r in c.epoch_ranges
                 if r.end_offset > end
             ),
