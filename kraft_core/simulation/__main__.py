@@ -1,7 +1,6 @@
 """Run a random quorum, judge every step by KRaft's rules, and shrink the run if one is broken.
 
-With --soundness: capture many random quorums, and compare all that is said of the captures with the truth.
-Exits 0 if every rule holds and every answer is sound, else 1.
+Exits 0 if every rule holds, else 1.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from kraft_core.simulation.judge import BrokenRule
 from kraft_core.simulation.quorum import SimulatedQuorum
 from kraft_core.simulation.runs import Result, SimulatedRun, random_run, shrink, simulate
 from kraft_core.simulation.setup import Setup
-from kraft_core.simulation.soundness.checker import check, report_unsound, shrink_unsound
-from kraft_core.simulation.soundness.unlawful import KINDS, check_unlawful
 
 _EXAMPLE = "example: python -m kraft_core.simulation --seed 7 --directories captures"
 
@@ -30,8 +27,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("a quorum has at least one voter, and no count is negative")
     if options.directories is not None and options.directories.exists():
         parser.error(f"{options.directories} exists")
-    if options.soundness is not None:
-        return _check_soundness(options.soundness, options.seed)
     setup = Setup(
         options.seed,
         options.voters,
@@ -73,32 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--directories", type=Path, help="write the replicas as controller directories to this new directory"
     )
-    parser.add_argument(
-        "--soundness",
-        type=int,
-        metavar="RUNS",
-        help="draw this many sets of captures of small quorums, and check every answer derived from them",
-    )
     return parser
-
-
-def _check_soundness(runs: int, seed: int) -> int:
-    """Lawful executions first, then of each unlawful kind a hundredth as many that show it."""
-    checked = check(runs, seed, report=lambda line: print(line, file=sys.stderr))
-    print(f"{checked.runs:,} sets of captures of lawful quorums from seed {seed}:", end=" ")
-    print(f"{sum(checked.unsound.values()):,} unsound answers")
-    for (part, claim), (run_seed, found) in checked.first.items():
-        print(f"\n{part}, {claim}: {checked.unsound[part, claim]:,}, first by seed {run_seed}")
-        print(report_unsound(shrink_unsound(found)))
-    failed = bool(checked.first)
-    for kind in KINDS:
-        raised = check_unlawful(kind, max(1, runs // 100), seed)
-        print(f"{kind.name}: {kind.what} in {raised.shown} of {raised.runs} runs:", end=" ")
-        print(f"{len(raised.failures)} false answers")
-        for run_seed, words in raised.failures[:1]:
-            print(f"  seed {run_seed}: {words}")
-        failed = failed or bool(raised.failures)
-    return 1 if failed else 0
 
 
 def _outcome(result: Result) -> str:

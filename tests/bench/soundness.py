@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kraft_core.simulation.setup import Setup
-from kraft_core.simulation.soundness.exhaustive import weigh
 from tests.bench.frame import Bench, Row
+from tests.soundness.exhaustive import weigh
 
 _SEED = 1  # directory ids
 

@@ -6,11 +6,11 @@ import pytest
 
 from kraft_core.simulation.runs import random_run, report, shrink, simulate
 from kraft_core.simulation.setup import Setup
-from kraft_core.simulation.soundness.checker import check
-from kraft_core.simulation.soundness.exhaustive import weigh
-from kraft_core.simulation.soundness.unlawful import KINDS, Unlawful, check_unlawful
 from tests.kraft_core.simulation.test_simulation import setup
-from tests.kraft_core.simulation.test_soundness import failures
+from tests.soundness.checker import check
+from tests.soundness.exhaustive import weigh
+from tests.soundness.test_soundness import failures
+from tests.soundness.unlawful import KINDS, Unlawful, check_unlawful
 
 STEPS = 100_000
 RUNS = 100_000

@@ -18,10 +18,10 @@ from kraft_core.findings.judge import judge
 from kraft_core.findings.recovery import recovery_advice
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.simulation.directories import LOG_DIR, START_TIME, batch_bytes, write_directory
-from kraft_core.simulation.soundness.captures import Copy, held_by
-from kraft_core.simulation.soundness.execution import Execution
 from tests.jobs.lakes import content, opened, run
-from tests.kraft_core.simulation.strangers import strangers
+from tests.soundness.captures import Copy, held_by
+from tests.soundness.execution import Execution
+from tests.soundness.strangers import strangers
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import CAPTURES, LIVES, RECOVERIES
 

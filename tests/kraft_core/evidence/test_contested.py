@@ -22,9 +22,9 @@ from kraft_core.findings.truncations import observed_truncations
 from kraft_core.format.batch import BatchHeader
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.simulation.directories import write_directory
-from kraft_core.simulation.soundness.drawing import random_execution
-from kraft_core.simulation.soundness.execution import BEGAN_AT, Execution, run_script
 from tests.kraft_core.evidence.narrated import Story
+from tests.soundness.drawing import random_execution
+from tests.soundness.execution import BEGAN_AT, Execution, run_script
 
 
 def stranger(story: Story, crc: int) -> Story:

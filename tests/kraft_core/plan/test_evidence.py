@@ -22,10 +22,12 @@ from kraft_core.plan.standings import Standing
 from kraft_core.plan.verdicts import judge
 from kraft_core.raft.voters import Endpoint
 from kraft_core.simulation.setup import Setup
-from kraft_core.simulation.soundness.captures import Copy
-from kraft_core.simulation.soundness.captures import facts_of as facts_of_copies
-from kraft_core.simulation.soundness.execution import Script, run_script
-from kraft_core.simulation.soundness.moves import (
+from tests.kraft_core.evidence.narrated import Story
+from tests.kraft_core.plan.captured import captured, facts_of
+from tests.soundness.captures import Copy
+from tests.soundness.captures import facts_of as facts_of_copies
+from tests.soundness.execution import Script, run_script
+from tests.soundness.moves import (
     Append,
     ChangeVoters,
     Elect,
@@ -34,8 +36,6 @@ from kraft_core.simulation.soundness.moves import (
     Reboot,
     WriteCheckpoint,
 )
-from tests.kraft_core.evidence.narrated import Story
-from tests.kraft_core.plan.captured import captured, facts_of
 
 HEALTHY = "disk-failure/before-wipe"  # voters 1, 2 and the leader 3
 FOLLOWED = "uncommitted-truncation/after"  # voters 1, 3 and the leader 2; 4 observes

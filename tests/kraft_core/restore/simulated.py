@@ -22,9 +22,9 @@ from kraft_core.messages.control import SNAPSHOT_FOOTER
 from kraft_core.messages.metadata import METADATA_RECORDS
 from kraft_core.raft.batches import Batch
 from kraft_core.simulation.directories import LOG_DIR, write_directory
-from kraft_core.simulation.soundness.captures import Copy
-from kraft_core.simulation.soundness.execution import BEGAN_AT, Execution
-from kraft_core.simulation.soundness.missing import Missing
+from tests.soundness.captures import Copy
+from tests.soundness.execution import BEGAN_AT, Execution
+from tests.soundness.missing import Missing
 
 _BY_TYPE = {message.type_name: message for message in METADATA_RECORDS}
 _BROKER = 4

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from kraft_core.simulation.directories import LOG_DIR
-from kraft_core.simulation.soundness.captures import Copy
-from kraft_core.simulation.soundness.drawing import random_copies, random_execution
-from kraft_core.simulation.soundness.execution import Execution
-from kraft_core.simulation.soundness.missing import NOTHING
 from tests.kraft_core.restore.planned import planned, request
 from tests.kraft_core.restore.simulated import lacked, write_copies
+from tests.soundness.captures import Copy
+from tests.soundness.drawing import random_copies, random_execution
+from tests.soundness.execution import Execution
+from tests.soundness.missing import NOTHING
 
 RUNS, LONG_RUNS = 120, 6_000
 NODES = frozenset(range(1, 10))

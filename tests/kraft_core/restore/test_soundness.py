@@ -14,9 +14,9 @@ import pytest
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.findings.judge import judge
 from kraft_core.restore.choice import Choice, choose, line_ends
-from kraft_core.simulation.soundness.captures import Copy, facts_of, held_by
-from kraft_core.simulation.soundness.drawing import random_copies, random_execution
-from kraft_core.simulation.soundness.execution import Execution
+from tests.soundness.captures import Copy, facts_of, held_by
+from tests.soundness.drawing import random_copies, random_execution
+from tests.soundness.execution import Execution
 
 RUNS = 400
 EVERYONE = frozenset(range(1, 10))

@@ -10,11 +10,11 @@ from kraft_core.evidence.collected_lives import collected_lives
 from kraft_core.evidence.compared_batches import RangeBatches, contested_epochs
 from kraft_core.evidence.elsewhere import captured_elsewhere
 from kraft_core.evidence.facts import Capture, ClusterFacts
-from kraft_core.simulation.soundness.captures import Copy, batch_crc, facts_of, held_by
-from kraft_core.simulation.soundness.claims import Answers, ClaimCheck, Unsound, answers_to
-from kraft_core.simulation.soundness.drawing import random_copies, random_execution, random_setup
-from kraft_core.simulation.soundness.execution import Execution, Place
-from kraft_core.simulation.soundness.unlawful import KINDS
+from tests.soundness.captures import Copy, batch_crc, facts_of, held_by
+from tests.soundness.claims import Answers, ClaimCheck, Unsound, answers_to
+from tests.soundness.drawing import random_copies, random_execution, random_setup
+from tests.soundness.execution import Execution, Place
+from tests.soundness.unlawful import KINDS
 
 HOUR = 3_600_000
 # Of the first quorum: nothing, what a voter's disk forgot, or that the second one began as its clone.

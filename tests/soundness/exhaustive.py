@@ -16,9 +16,9 @@ from kraft_core.evidence.conclusions import Conclusions, conclude
 from kraft_core.protocol.replica import Candidate, Follower, Leader, Prospective, Replica, Unattached
 from kraft_core.raft.batches import Batch
 from kraft_core.simulation.setup import Setup
-from kraft_core.simulation.soundness.captures import Copy, facts_of
-from kraft_core.simulation.soundness.execution import Execution, Place, begin, can_be_lost, can_commit, go_on
-from kraft_core.simulation.soundness.moves import Append, ChangeVoters, Elect, Move, Pull
+from tests.soundness.captures import Copy, facts_of
+from tests.soundness.execution import Execution, Place, begin, can_be_lost, can_commit, go_on
+from tests.soundness.moves import Append, ChangeVoters, Elect, Move, Pull
 
 
 @dataclass(slots=True)

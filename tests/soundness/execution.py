@@ -14,8 +14,8 @@ from kraft_core.raft.batches import Batch, LeaderChange
 from kraft_core.raft.log import BrokenLogError
 from kraft_core.raft.voters import Voter
 from kraft_core.simulation.setup import Setup
-from kraft_core.simulation.soundness.moves import Move
-from kraft_core.simulation.soundness.scripted import Impossible, Reached, first_replicas, perform
+from tests.soundness.moves import Move
+from tests.soundness.scripted import Impossible, Reached, first_replicas, perform
 
 BEGAN_AT = 1_700_000_000_000
 

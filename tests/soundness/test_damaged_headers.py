@@ -19,11 +19,11 @@ from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
 from kraft_core.format.segment import Damage, scan
 from kraft_core.raft.batches import Batch
 from kraft_core.simulation.directories import LOG_DIR, START_TIME, batch_bytes, write_directory
-from kraft_core.simulation.soundness.captures import Copy
-from kraft_core.simulation.soundness.claims import ClaimCheck, answers_to
-from kraft_core.simulation.soundness.drawing import random_execution
-from kraft_core.simulation.soundness.execution import BEGAN_AT, Execution
 from tests.kraft_core.findings.collect_rule_facts import collect_rule_facts
+from tests.soundness.captures import Copy
+from tests.soundness.claims import ClaimCheck, answers_to
+from tests.soundness.drawing import random_execution
+from tests.soundness.execution import BEGAN_AT, Execution
 
 RUNS = 150
 # Where a batch's header holds its base offset, and its epoch: the first byte, and the one after the last.

@@ -36,14 +36,14 @@ from kraft_core.plan.captured_quorum import CapturedQuorum, quorum_of
 from kraft_core.plan.registrations import Registered
 from kraft_core.raft.batches import Batch
 from kraft_core.raft.voters import VoterSet
-from kraft_core.simulation.soundness.captures import Copy, clock_error, facts_of, held_by
-from kraft_core.simulation.soundness.execution import (
+from tests.soundness.captures import Copy, clock_error, facts_of, held_by
+from tests.soundness.execution import (
     Execution,
     Place,
     can_be_lost,
     can_commit,
 )
-from kraft_core.simulation.soundness.plan_claims import not_safe, registering_all, safe_actions
+from tests.soundness.plan_claims import not_safe, registering_all, safe_actions
 
 TIMED = (8, 12, 14, 18)
 

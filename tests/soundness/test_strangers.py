@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.kraft_core.simulation.strangers import false_answers, strangers, told_apart
+from tests.soundness.strangers import false_answers, strangers, told_apart
 
 RUNS = 60
 

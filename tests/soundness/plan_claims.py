@@ -14,7 +14,7 @@ from kraft_core.protocol.replica import Replica
 from kraft_core.raft.log import voters_of_log
 from kraft_core.raft.voters import ReplicaKey, Voter, VoterSet
 from kraft_core.simulation.setup import endpoints_of
-from kraft_core.simulation.soundness.execution import Execution, electable, holds, log_order
+from tests.soundness.execution import Execution, electable, holds, log_order
 
 CLOCK_TOLERANCE_MS = 2_000
 """A voter that lacks less than a fetch timeout's appends keeps up, says kraft_core.plan."""

@@ -8,12 +8,12 @@ from random import Random
 from kraft_core.evidence.facts import Capture
 from kraft_core.findings.recovery import RecoveryAdvice
 from kraft_core.simulation.setup import Setup
-from kraft_core.simulation.soundness.captures import Copy, facts_of
-from kraft_core.simulation.soundness.claims import ClaimCheck
-from kraft_core.simulation.soundness.drawing import random_copies, random_execution
-from kraft_core.simulation.soundness.execution import Execution, Script, run_script
-from kraft_core.simulation.soundness.missing import NOTHING, Missing
-from kraft_core.simulation.soundness.moves import (
+from tests.soundness.captures import Copy, facts_of
+from tests.soundness.claims import ClaimCheck
+from tests.soundness.drawing import random_copies, random_execution
+from tests.soundness.execution import Execution, Script, run_script
+from tests.soundness.missing import NOTHING, Missing
+from tests.soundness.moves import (
     Append,
     ChangeVoters,
     Elect,

@@ -17,11 +17,11 @@ from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.facts import Capture
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.simulation.setup import Setup
-from kraft_core.simulation.soundness.captures import Copy, facts_of, rule_facts_of
-from kraft_core.simulation.soundness.claims import Answers, ClaimCheck, Unsound, answers_to
-from kraft_core.simulation.soundness.drawing import random_copies, random_execution, random_setup
-from kraft_core.simulation.soundness.execution import Execution, Place, go_on, run_script
-from kraft_core.simulation.soundness.moves import EmptyDisk, Restore, SecondDirectory
+from tests.soundness.captures import Copy, facts_of, rule_facts_of
+from tests.soundness.claims import Answers, ClaimCheck, Unsound, answers_to
+from tests.soundness.drawing import random_copies, random_execution, random_setup
+from tests.soundness.execution import Execution, Place, go_on, run_script
+from tests.soundness.moves import EmptyDisk, Restore, SecondDirectory
 
 MOST_DRAWN = 150  # runs for one that shows its fault
 

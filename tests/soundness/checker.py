@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from kraft_core.protocol.replica import Replica
-from kraft_core.simulation.soundness.captures import Copy
-from kraft_core.simulation.soundness.claims import ClaimCheck, Unsound
-from kraft_core.simulation.soundness.drawing import (
+from tests.soundness.captures import Copy
+from tests.soundness.claims import ClaimCheck, Unsound
+from tests.soundness.drawing import (
     copies_by_other_clocks,
     copies_of_all,
     fewer_copies,
@@ -18,7 +18,7 @@ from kraft_core.simulation.soundness.drawing import (
     random_copies,
     random_execution,
 )
-from kraft_core.simulation.soundness.execution import Execution, Script, run_script, without
+from tests.soundness.execution import Execution, Script, run_script, without
 
 # Of each execution, to be compared one after the other.
 SETS_OF_COPIES = (random_copies, random_copies, random_copies, copies_of_all, copies_by_other_clocks)

@@ -1,7 +1,7 @@
 """Captures of an execution: copies of directories, as facts, without a disk.
 
 The facts are those that kraft_core.evidence.collect reads from the same directories written to disk
-(tests/kraft_core/simulation/soundness compares them); only digests are other names for the same contents.
+(test_soundness compares them); only digests are other names for the same contents.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from kraft_core.protocol.replica import Replica
 from kraft_core.raft.batches import Batch, KRaftVersion, LeaderChange
 from kraft_core.raft.log import Snapshot
 from kraft_core.raft.voters import VoterSet
-from kraft_core.simulation.soundness.execution import Execution, Place
-from kraft_core.simulation.soundness.missing import NOTHING, Missing, PartialLog, held
+from tests.soundness.execution import Execution, Place
+from tests.soundness.missing import NOTHING, Missing, PartialLog, held
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from dataclasses import replace
 from kraft_core.evidence.facts import CLOCK_SKEW_MS
 from kraft_core.protocol.replica import Leader
 from kraft_core.simulation.setup import Setup
-from kraft_core.simulation.soundness.captures import Copy
-from kraft_core.simulation.soundness.execution import BEGAN_AT, Execution, begin, go_on
-from kraft_core.simulation.soundness.missing import random_missing
-from kraft_core.simulation.soundness.moves import (
+from tests.soundness.captures import Copy
+from tests.soundness.execution import BEGAN_AT, Execution, begin, go_on
+from tests.soundness.missing import random_missing
+from tests.soundness.moves import (
     Append,
     ChangeVoters,
     Elect,

@@ -1,7 +1,7 @@
 """What captures are said to prove, held against executions whose truth is known: no answer is false.
 
-The seed differs from run to run and is in every failure: `python -m kraft_core.simulation --seed N
---soundness RUNS` repeats it.
+The seed differs from run to run and is in every failure: `python -m tests.soundness --seed N --runs RUNS`
+repeats it.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.plan.actions import Lose
 from kraft_core.plan.verdicts import judge
 from kraft_core.raft.log import BrokenLogError
-from kraft_core.simulation.__main__ import main
 from kraft_core.simulation.directories import write_directory
 from kraft_core.simulation.setup import Setup
-from kraft_core.simulation.soundness.captures import Copy, facts_of
-from kraft_core.simulation.soundness.checker import (
+from tests.soundness.__main__ import main
+from tests.soundness.captures import Copy, facts_of
+from tests.soundness.checker import (
     Checked,
     check,
     report_unsound,
     shrink_unsound,
 )
-from kraft_core.simulation.soundness.claims import ClaimCheck
-from kraft_core.simulation.soundness.drawing import random_execution
-from kraft_core.simulation.soundness.execution import BEGAN_AT, Execution, Script, can_be_lost, run_script
-from kraft_core.simulation.soundness.exhaustive import weigh
-from kraft_core.simulation.soundness.moves import (
+from tests.soundness.claims import ClaimCheck
+from tests.soundness.drawing import random_execution
+from tests.soundness.execution import BEGAN_AT, Execution, Script, can_be_lost, run_script
+from tests.soundness.exhaustive import weigh
+from tests.soundness.moves import (
     Append,
     ChangeVoters,
     Elect,
@@ -42,7 +42,7 @@ from kraft_core.simulation.soundness.moves import (
     Reboot,
     WriteCheckpoint,
 )
-from kraft_core.simulation.soundness.unlawful import KINDS, Unlawful, check_unlawful
+from tests.soundness.unlawful import KINDS, Unlawful, check_unlawful
 
 RUNS = 400
 UNLAWFUL_RUNS = 6
@@ -225,7 +225,7 @@ def _by_node(captures: tuple[Capture, ...]) -> list[Capture]:
 
 
 def test_the_command_prints_what_it_found(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["--seed", "3", "--soundness", "10"])
+    main(["--seed", "3", "--runs", "10"])
     out = capsys.readouterr().out
     assert out.startswith("10 sets of captures of lawful quorums from seed 3: ")
     assert all(f"\n{kind.name}: {kind.what} in " in out for kind in KINDS)

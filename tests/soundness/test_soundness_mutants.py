@@ -20,12 +20,12 @@ from kraft_core.plan.engine import World
 from kraft_core.plan.parts import ActionPart
 from kraft_core.raft.voters import ReplicaKey
 from kraft_core.simulation.setup import Setup
-from kraft_core.simulation.soundness import captures
-from kraft_core.simulation.soundness.captures import Copy
-from kraft_core.simulation.soundness.checker import Checked, counterexamples
-from kraft_core.simulation.soundness.claims import ClaimCheck
-from kraft_core.simulation.soundness.execution import begin, go_on
-from kraft_core.simulation.soundness.moves import Elect, Pull
+from tests.soundness import captures
+from tests.soundness.captures import Copy
+from tests.soundness.checker import Checked, counterexamples
+from tests.soundness.claims import ClaimCheck
+from tests.soundness.execution import begin, go_on
+from tests.soundness.moves import Elect, Pull
 
 # The first of these seeds catch each mutant; from 0, some take 192.
 SEEDS = range(171, 471)

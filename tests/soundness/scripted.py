@@ -34,7 +34,7 @@ from kraft_core.raft.emulation import ControlReaderError
 from kraft_core.raft.replay import OperationRefusedError, UpdateHighWatermark
 from kraft_core.simulation.network import ADMIN
 from kraft_core.simulation.setup import Setup, endpoints_of, formatted_replica
-from kraft_core.simulation.soundness.moves import (
+from tests.soundness.moves import (
     Append,
     ChangeVoters,
     Elect,
