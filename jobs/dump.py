@@ -19,7 +19,7 @@ EXAMPLES = """examples:
   kraftlake dump --cluster-metadata-decoder --files 00000000000000000000.log,00000000000000000697.log
 
 --format kafka prints what kafka-dump-log --cluster-metadata-decoder of Kafka 4.3.1 prints, byte for byte, in
-UTF-8, a large file in a twenty-fifth of its CPU time; secrets are null unless --show-secrets. The options of
+UTF-8, but much faster, on all processors for a large file; secrets are null unless --show-secrets. The options of
 kafka-dump-log select this format.
 
 exit codes: 0 success (a log that ends inside a batch is only a warning), 1 something is unreadable or out of

@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from jobs.runtime.outcome import ExitCode, Failure
@@ -108,7 +108,7 @@ def _dump(file: str, dump: FileDump, out: _Output) -> None:
             buf = opened.enter_context(mapped(file))
         except OSError as error:
             raise DumpStopped(error.strerror or str(error)) from None
-        for piece in dump.pieces(buf, name):
+        for piece in opened.enter_context(closing(dump.pieces(buf, name))):
             out.write(piece)
 
 

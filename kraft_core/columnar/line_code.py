@@ -17,7 +17,7 @@ from typing import Any, cast
 import llvmlite.binding
 
 from kraft_core.columnar.code_cache import cache_folder
-from kraft_core.columnar.lines_abi import WRITE_ADDRESSES, WRITE_LINES
+from kraft_core.columnar.lines_abi import SKIP_BATCHES, WRITE_ADDRESSES, WRITE_LINES
 
 llvm = cast(Any, llvmlite.binding)
 
@@ -26,7 +26,7 @@ _PROCESSOR = ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
 
 
 class LineCode:
-    """write_lines of line_kernel, and the addresses of write_line_addresses of lines, as C has them."""
+    """write_lines and skip_batches of line_kernel, and write_line_addresses of lines, as C has them."""
 
     def __init__(self, content: bytes) -> None:
         llvm.initialize_native_target()
@@ -37,6 +37,7 @@ class LineCode:
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(content))
         self._engine.finalize_object()
         self.write_lines: Callable[[int], int] = self._function(WRITE_LINES)
+        self.skip_batches: Callable[[int], int] = self._function(SKIP_BATCHES)
         self.write_addresses: Callable[[int], int] = self._function(WRITE_ADDRESSES)
 
     def _function(self, name: str) -> Callable[[int], int]:

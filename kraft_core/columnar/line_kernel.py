@@ -15,6 +15,7 @@ from kraft_core.columnar.batch_fields import (
     EPOCH_AT,
     HEADER_BYTES,
     LAST_DELTA_AT,
+    LENGTH_AT,
     MAX_TIMESTAMP_AT,
     PRODUCER_EPOCH_AT,
     PRODUCER_ID_AT,
@@ -38,6 +39,7 @@ from kraft_core.columnar.lines_abi import (
     OPEN_COUNT,
     OUT,
     OUT_END,
+    SKIP_TO,
     STOP,
     TO_JUDGE,
     VERSIONS,
@@ -45,6 +47,7 @@ from kraft_core.columnar.lines_abi import (
 )
 from kraft_core.columnar.literals import literal
 from kraft_core.columnar.memory import get, load_i16, load_i32, load_i64, load_u8, load_u32, put
+from kraft_core.format.batch import PREFIX_BYTES
 
 _NONE = -1
 # The most text of a batch without its records, and of a record without its value.
@@ -89,6 +92,18 @@ def write_lines(task: int) -> int:
         put(task + OUT, out)
         put(task + AT, at + size)
     return DONE
+
+
+@compiled
+def skip_batches(task: int) -> int:
+    """The address of the first batch at or after SKIP_TO; before, of one that does not end before STOP."""
+    at, stop = get(task + AT), get(task + STOP)
+    while at < get(task + SKIP_TO) and stop - at >= HEADER_BYTES:
+        size = load_i32(at + LENGTH_AT) + PREFIX_BYTES
+        if size < HEADER_BYTES or size > stop - at:
+            break
+        at += size
+    return at
 
 
 @inlined

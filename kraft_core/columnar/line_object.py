@@ -8,9 +8,9 @@ from typing import Any, cast
 from llvmlite import ir as llvm_ir
 from numba.core import compiler_lock, registry
 
-from kraft_core.columnar.line_kernel import write_lines
+from kraft_core.columnar.line_kernel import skip_batches, write_lines
 from kraft_core.columnar.lines import write_line_addresses
-from kraft_core.columnar.lines_abi import WRITE_ADDRESSES, WRITE_LINES
+from kraft_core.columnar.lines_abi import SKIP_BATCHES, WRITE_ADDRESSES, WRITE_LINES
 from kraft_core.columnar.machine_code import call_compiled
 
 ir = cast(Any, llvm_ir)
@@ -30,9 +30,10 @@ def machine_code() -> bytes:
         library.enable_object_caching()
         module = library.create_ir_module("kraftlake_lines")
         with context.push_code_library(library):
-            _function(
-                module, WRITE_LINES, lambda builder, task: call_compiled(context, builder, write_lines, task)
-            )
+            for name, code in ((WRITE_LINES, write_lines), (SKIP_BATCHES, skip_batches)):
+                _function(
+                    module, name, lambda builder, task, code=code: call_compiled(context, builder, code, task)
+                )
             _function(
                 module, WRITE_ADDRESSES, lambda builder, table: _write_addresses(context, builder, table)
             )

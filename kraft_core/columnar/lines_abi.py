@@ -32,11 +32,14 @@ TASK_WORDS = 16
     VERDICT_COUNT,
     OPEN,
     OPEN_COUNT,
-) = range(0, 8 * 13, 8)
+    # Of skip_batches: an address.
+    SKIP_TO,
+) = range(0, 8 * 14, 8)
 
 # Outcomes: everything up to STOP is written; there is no room for the batch at AT; that batch is one for
 # kafka_dump; configs must be judged first.
 DONE, FULL, LEFT, TO_JUDGE = range(4)
 
 # The functions of the compiled writer, as C names them.
-WRITE_LINES, WRITE_ADDRESSES = "kraftlake_write_lines", "kraftlake_write_line_addresses"
+WRITE_LINES, SKIP_BATCHES = "kraftlake_write_lines", "kraftlake_skip_batches"
+WRITE_ADDRESSES = "kraftlake_write_line_addresses"

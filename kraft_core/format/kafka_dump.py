@@ -10,7 +10,7 @@ DefaultRecord, ControlRecordUtils.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 
 from kraft_core.format import compression
@@ -86,7 +86,7 @@ class FileDump:
     last_offset: int = -1
     is_empty_log: bool = False
 
-    def pieces(self, buf: Buffer, name: str) -> Iterator[Piece]:
+    def pieces(self, buf: Buffer, name: str) -> Generator[Piece]:
         """The text after the line "Dumping NAME", in pieces. Raises DumpStopped."""
         yield _title(name)
         self.is_empty_log = len(buf) == 0 and name.endswith(LOG_SUFFIX)

@@ -1,0 +1,99 @@
+"""A task of the compiled writer (line_kernel.py) with its memory: batches of a file to text."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+
+from kraft_core.columnar import lines_abi as words
+from kraft_core.columnar.line_code import line_code
+from kraft_core.columnar.verdicts import MOST_ENTRIES, ConfigVerdicts
+from kraft_core.columnar.window import Window
+from kraft_core.format.kafka_dump import DumpOptions
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenLines:
+    """text: of the batches up to the position `end`, UTF-8, valid until the task writes again.
+
+    last_offset: of their last record. is_left: whether the batch at `end` is one for kafka_dump.
+    """
+
+    text: memoryview
+    end: int
+    last_offset: int
+    batches: int
+    is_left: bool
+
+
+class LineTask:
+    """Writes lines of a file. Only one thread may use it at a time.
+
+    text_bytes: how much text is written at once; only a batch of more text takes more memory.
+    """
+
+    def __init__(self, window: Window, options: DumpOptions, text_bytes: int) -> None:
+        self._code = line_code()
+        self._window = window
+        self._verdicts = ConfigVerdicts(options.allowed)
+        self._text_bytes = text_bytes
+        self._text = ctypes.create_string_buffer(self._text_bytes)
+        self._task = (ctypes.c_int64 * words.TASK_WORDS)()
+        self._addresses = (ctypes.c_int64 * (2 * words.LINES))()
+        self._code.write_addresses(ctypes.addressof(self._addresses))
+        hide = int(not options.show_secrets)
+        self._set(words.CODE, ctypes.addressof(self._addresses) + 8 * words.LINES * hide)
+        self._set(words.FILE, window.address)
+        self._set(words.WITHOUT_METADATA, int(options.skip_metadata))
+        for word, address in self._verdicts.addresses.items():
+            self._set(word, address)
+
+    def _get(self, word: int) -> int:
+        return self._task[word // 8]
+
+    def _set(self, word: int, value: int) -> None:
+        self._task[word // 8] = value
+
+    def write(self, begin: int, end: int, last_offset: int) -> WrittenLines:
+        """Write the batches between two positions, as far as the memory and usual batches reach.
+
+        last_offset: of the record before them.
+        """
+        self._set(words.AT, self._window.address + begin)
+        self._set(words.STOP, self._window.address + end)
+        self._set(words.LAST_OFFSET, last_offset)
+        self._set(words.BATCHES, 0)
+        if self._get(words.VERDICT_COUNT) > MOST_ENTRIES // 2:
+            self._verdicts.empty()
+            self._set(words.VERDICT_COUNT, 0)
+        self._take_memory(self._text_bytes)
+        while (outcome := self._run()) in (words.FULL, words.TO_JUDGE):
+            if outcome == words.FULL:
+                if self._written():
+                    break
+                self._take_memory(2 * len(self._text))
+        return WrittenLines(
+            memoryview(self._text)[: self._written()],
+            self._get(words.AT) - self._window.address,
+            self._get(words.LAST_OFFSET),
+            self._get(words.BATCHES),
+            outcome == words.LEFT,
+        )
+
+    def _written(self) -> int:
+        return self._get(words.OUT) - ctypes.addressof(self._text)
+
+    def _take_memory(self, size: int) -> None:
+        if len(self._text) != size:
+            self._text = ctypes.create_string_buffer(size)
+        address = ctypes.addressof(self._text)
+        self._set(words.OUT, address)
+        self._set(words.OUT_END, address + size - words.SPARE_BYTES)
+
+    def _run(self) -> int:
+        """Write on, and judge the configs that were met; returns the outcome."""
+        outcome = self._code.write_lines(ctypes.addressof(self._task))
+        count = self._get(words.OPEN_COUNT)
+        self._verdicts.judge(count, self._window.buf, self._window.address)
+        self._set(words.OPEN_COUNT, 0)
+        return outcome

@@ -1,0 +1,111 @@
+"""The lines of a large file's next stretches, written by threads while those before are printed."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections import deque
+from collections.abc import Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from kraft_core.columnar import lines_abi as words
+from kraft_core.columnar.line_code import line_code
+from kraft_core.columnar.line_task import LineTask, WrittenLines
+from kraft_core.columnar.window import Window
+from kraft_core.format.batch import read_header
+from kraft_core.format.kafka_dump import DumpOptions
+
+# In a smaller file, starting threads takes about as long as they save.
+MIN_BYTES = 8 * 1024 * 1024
+STRETCH_BYTES = 512 * 1024
+# Text is four to six times as long as its records.
+_TEXT_BYTES = 8 * STRETCH_BYTES
+_MOST_THREADS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """The batches from a position on, written as if they followed a record of the offset `before`."""
+
+    begin: int
+    before: int
+    task: LineTask
+    lines: Future[WrittenLines]
+
+
+class LinesAhead:
+    """Stretches of whole batches from the file's begin on. end: the position at which reading stops."""
+
+    def __init__(self, window: Window, end: int, options: DumpOptions, threads: ThreadPoolExecutor) -> None:
+        self._window = window
+        self._end = end
+        self._threads = threads
+        self._free = [LineTask(window, options, _TEXT_BYTES) for _ in range(_threads() + 1)]
+        self._taken: LineTask | None = None
+        self._stretches = deque[_Stretch]()
+        self._next_begin = 0
+
+    @property
+    def begin(self) -> int:
+        """The position at which the next stretch begins; the end if there is none."""
+        return self._stretches[0].begin if self._stretches else self._end
+
+    def take(self, position: int, last_offset: int) -> WrittenLines | None:
+        """The lines from a position on, after a record of that offset; None if they are not written ahead.
+
+        Their text is valid until the next call.
+        """
+        if self._taken is not None:
+            self._free.append(self._taken)
+            self._taken = None
+        while self._free and self._next_begin < self._end:
+            self._start()
+        if position != self.begin or not self._stretches:
+            return None
+        stretch = self._stretches.popleft()
+        self._taken = stretch.task
+        written = stretch.lines.result()
+        return written if stretch.before == last_offset else None
+
+    def _start(self) -> None:
+        """Give the next stretch to a free task."""
+        begin = self._next_begin
+        end = self._end_of_stretch(begin)
+        # Nothing can be written ahead of a batch whose size is wrong.
+        self._next_begin = end if end >= begin + STRETCH_BYTES else self._end
+        if end > begin:
+            task = self._free.pop()
+            before = read_header(self._window.buf, begin).base_offset - 1
+            self._stretches.append(
+                _Stretch(begin, before, task, self._threads.submit(task.write, begin, end, before))
+            )
+
+    def _end_of_stretch(self, begin: int) -> int:
+        """Where the first batch behind STRETCH_BYTES begins, or the first one whose size is wrong."""
+        task = (ctypes.c_int64 * words.TASK_WORDS)()
+        places = {words.AT: begin, words.SKIP_TO: begin + STRETCH_BYTES, words.STOP: self._end}
+        for word, position in places.items():
+            task[word // 8] = self._window.address + position
+        return line_code().skip_batches(ctypes.addressof(task)) - self._window.address
+
+
+@contextmanager
+def lines_ahead(window: Window, end: int, options: DumpOptions) -> Generator[LinesAhead | None]:
+    """What threads write ahead of a file up to a position; None if it is small, or with one processor.
+
+    No thread reads the file afterwards; until then it cannot be closed.
+    """
+    if end < MIN_BYTES or _threads() == 1:
+        yield None
+        return
+    with memoryview(window.buf), ThreadPoolExecutor(_threads()) as threads:
+        try:
+            yield LinesAhead(window, end, options, threads)
+        finally:
+            threads.shutdown(cancel_futures=True)
+
+
+def _threads() -> int:
+    return min(_MOST_THREADS, os.cpu_count() or 1)
