@@ -19,8 +19,7 @@ EXAMPLES = """examples:
   kraftlake dump --cluster-metadata-decoder --files 00000000000000000000.log,00000000000000000697.log
 
 --format kafka prints what kafka-dump-log --cluster-metadata-decoder of Kafka 4.3.1 prints, byte for byte, in
-UTF-8, but much faster, on all processors for a large file; secrets are null unless --show-secrets. The options of
-kafka-dump-log select this format.
+UTF-8, but much faster; secrets are null unless --show-secrets. The options of kafka-dump-log select it.
 
 exit codes: 0 success (a log that ends inside a batch is only a warning), 1 something is unreadable or out of
 order, 2 no such path, 3 nothing readable"""

@@ -85,8 +85,8 @@ def _found(given: Iterable[str]) -> Iterator[str | RefusedPath]:
     """Each file as Java's File writes its path, or what is not read; Failure for Kafka's index files."""
     for path in given:
         if Path(path).is_dir():
-            # It imports all side files.
-            from kraft_core.format.controller_dir import find_log_files
+            # It imports the decoder of records.
+            from kraft_core.format.log_files import find_log_files
 
             for item in find_log_files(Path(path)):
                 yield item if isinstance(item, RefusedPath) else str(item)

@@ -16,8 +16,8 @@ from jobs.runtime.long_lists import limit_of, say_more
 from jobs.runtime.outcome import ExitCode
 from jobs.runtime.output import print_line, warn_line
 from kraft_core.format.codec import to_json
-from kraft_core.format.controller_dir import find_log_files, parse_segment_name
 from kraft_core.format.log_dirs import BOOTSTRAP_NAME, RefusedPath, refuse_old
+from kraft_core.format.log_files import find_log_files, parse_segment_name
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record, read_batch
 from kraft_core.format.secrets import redact

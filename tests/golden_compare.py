@@ -19,8 +19,8 @@ from typing import Any
 
 from kraft_core.format.batch import BatchHeader
 from kraft_core.format.codec import to_json
-from kraft_core.format.controller_dir import parse_segment_name
 from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.format.log_files import parse_segment_name
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record, read_batch
 from kraft_core.format.segment import Damage, scan

@@ -15,7 +15,8 @@ from jobs.captures.describe_files import DescribeFile
 from jobs.captures.known_copies import KnownCopies, copies_by_id
 from jobs.captures.planning import ReadPlan
 from kraft_core.format.capture import EDGE_BYTES
-from kraft_core.format.controller_dir import SegmentFile, parse_segment_name
+from kraft_core.format.controller_dir import SegmentFile
+from kraft_core.format.log_files import parse_segment_name
 from transforms.ingest.capture_rows import COMPARED, fault_rows, is_unreadable, says_more
 from transforms.ingest.captured_files import CaptureCopy, checkpoint_edges
 from transforms.ingest.quarantine import FILE_REASONS

@@ -13,6 +13,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
@@ -25,6 +26,7 @@ from kraft_core.format.log_dirs import (
     directories_below,
     is_log_dir,
 )
+from kraft_core.format.log_files import parse_segment_name
 from kraft_core.format.side_files import (
     MetaProperties,
     QuorumState,
@@ -42,9 +44,7 @@ NO_METADATA_LOG = (
     f"a log directory of Kafka, perhaps a broker's, without {LOG_DIR_NAME}: a controller has that in its "
     "metadata.log.dir"
 )
-_SEGMENT = re.compile(r"(\d{20})\.log", re.ASCII)
 _INDEX = re.compile(r"(\d{20})\.(?:index|timeindex|txnindex)", re.ASCII)
-_MAX_OFFSET = (1 << 63) - 1
 _MAX_SIDE_FILE_BYTES = 1024 * 1024
 # A running controller deletes and renames files: a directory that changes while it is listed is listed again.
 _TRIES = 3
@@ -150,12 +150,6 @@ def is_of_log(fault: FileFault) -> bool:
     return is_file or fault.file == LOG_DIR_NAME
 
 
-def parse_segment_name(name: str) -> int | None:
-    """The base offset in a segment's file name; None for any other name."""
-    match = _SEGMENT.fullmatch(name)
-    return int(match[1]) if match is not None and int(match[1]) <= _MAX_OFFSET else None
-
-
 def find_controller_dirs(
     roots: Iterable[Path | str], unreadable: Mapping[Path, str] = _NONE_UNREADABLE
 ) -> Discovery:
@@ -197,26 +191,6 @@ def read_controller_dir(log_dir: Path, unreadable: Mapping[Path, str] = _NONE_UN
     return _Reader(log_dir, unreadable).read()
 
 
-def find_log_files(root: Path) -> Iterator[Path | RefusedPath]:
-    """The finished checkpoints, then the segments, of each directory at or below a root."""
-    for found in directories_below(root, set()):
-        if isinstance(found, RefusedPath):
-            yield found
-            continue
-        try:
-            names = sorted(path.name for path in found.iterdir())
-        except OSError as error:
-            yield RefusedPath(found, error.strerror or str(error))
-            continue
-        yield from (found / name for name in names if name == BOOTSTRAP_NAME or _is_finished(name))
-        yield from (found / name for name in names if parse_segment_name(name) is not None)
-
-
-def _is_finished(name: str) -> bool:
-    snapshot_id = parse_name(name)
-    return snapshot_id is not None and not snapshot_id.suffix
-
-
 class _Reader:
     """Reads one controller directory once; collects faults and the newest file time.
 
@@ -241,7 +215,7 @@ class _Reader:
         self._note_lost_end()
         meta = self._side_file(self._beside("meta.properties"), read_meta_properties)
         quorum_state = self._side_file(self._in_log("quorum-state"), read_quorum_state)
-        epochs = self._side_file(self._in_log("leader-epoch-checkpoint"), read_leader_epoch_checkpoint)
+        epochs = self._side_file(self._in_log("leader-epoch-checkpoint"), partial(self._epochs, log))
         topic_id = self._side_file(self._in_log("partition.metadata"), read_partition_metadata)
         note = self._side_file(self._beside("capture.json"), read_capture_json)
         bootstrap = self._bootstrap()
@@ -321,6 +295,11 @@ class _Reader:
             return outside  # it may exist
         return outside
 
+    def _epochs(self, log: _LogFiles, text: str) -> tuple[tuple[int, int], ...]:
+        # Kafka creates the file empty, before its log has records (CheckpointFile).
+        is_fresh = not (self._unreadable or log.has_records)
+        return () if is_fresh and not text else read_leader_epoch_checkpoint(text)
+
     def _bootstrap(self) -> CheckpointFile | None:
         path = self._beside(BOOTSTRAP_NAME)
         size = None if path is None else self._size(path)
@@ -391,3 +370,8 @@ class _LogFiles:
     segments: list[SegmentFile] = field(default_factory=list[SegmentFile])
     checkpoints: list[CheckpointFile] = field(default_factory=list[CheckpointFile])
     deleted: list[str] = field(default_factory=list[str])
+
+    @property
+    def has_records(self) -> bool:
+        above_0 = (checkpoint.id is None or checkpoint.id.end_offset > 0 for checkpoint in self.checkpoints)
+        return any(segment.size_bytes for segment in self.segments) or any(above_0) or bool(self.deleted)

@@ -11,7 +11,8 @@ from operator import attrgetter
 from pathlib import Path
 
 from kraft_core.format.batch import BatchHeader
-from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, SegmentFile, parse_segment_name
+from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, SegmentFile
+from kraft_core.format.log_files import parse_segment_name
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.message_reader import has_unknown_fields
 from kraft_core.format.record import OF_NO_HISTORY, Record, read_batch, read_log

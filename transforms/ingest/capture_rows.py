@@ -8,7 +8,8 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from kraft_core.format.controller_dir import ControllerDir, parse_segment_name
+from kraft_core.format.controller_dir import ControllerDir
+from kraft_core.format.log_files import parse_segment_name
 from transforms.ingest.captured_files import CAPTURED_AT_SOURCES, CaptureCopy, CapturedSegment
 from transforms.ingest.epoch_ranges import KEPT, FileEpochRange, join_ranges
 from transforms.ingest.order_faults import MOST_KEPT, order_faults

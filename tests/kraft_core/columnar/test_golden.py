@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kraft_core.columnar import fast
-from kraft_core.format.controller_dir import find_log_files, parse_segment_name
+from kraft_core.format.log_files import find_log_files, parse_segment_name
 from tests.kraft_core.columnar.comparing import assert_same, decoded
 
 GOLDEN = Path(__file__).parents[2] / "golden"

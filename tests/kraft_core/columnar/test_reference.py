@@ -11,7 +11,7 @@ from kraft_core.columnar.reference import ROWS, decode, scan_headers
 from kraft_core.columnar.schema import HEADERS, RECORDS, message_columns, message_fields
 from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.codec import write_metadata_value
-from kraft_core.format.controller_dir import find_log_files
+from kraft_core.format.log_files import find_log_files
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record, read_log
 from kraft_core.format.secrets import is_secret_name

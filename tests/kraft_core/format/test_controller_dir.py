@@ -5,14 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kraft_core.format.controller_dir import (
-    Discovery,
-    FileFault,
-    find_controller_dirs,
-    find_log_files,
-    parse_segment_name,
-)
+from kraft_core.format.controller_dir import Discovery, FileFault, find_controller_dirs
 from kraft_core.format.log_dirs import RefusedPath
+from kraft_core.format.log_files import find_log_files, parse_segment_name
 from kraft_core.format.side_files import (
     InvalidSideFileError,
     MetaProperties,
@@ -425,6 +420,38 @@ def test_quorum_state_of_both_versions():
     ):
         with pytest.raises(InvalidSideFileError):
             read_quorum_state(invalid)
+
+
+@pytest.mark.parametrize("bootstrap", [True, False])
+def test_a_fresh_controller_has_an_empty_leader_epoch_checkpoint(tmp_path, bootstrap):
+    """Kafka creates it before the first record."""
+    log = tmp_path / LOG
+    log.mkdir()
+    (log / "00000000000000000000.log").touch()
+    (log / "leader-epoch-checkpoint").touch()
+    if bootstrap:  # of kafka-storage format --standalone
+        (log / "00000000000000000000-0000000000.checkpoint").write_bytes(b"x")
+    directory = only(tmp_path)
+    assert (directory.leader_epoch_checkpoint, directory.faults) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "00000000000000000000.log",
+        "00000000000000000009-0000000001.checkpoint",
+        "00000000000000000000.log.deleted",
+        "00000000000000000007.index",
+    ],
+)
+def test_an_empty_leader_epoch_checkpoint_beside_records_is_a_fault(tmp_path, name):
+    log = tmp_path / LOG
+    log.mkdir()
+    (log / name).write_bytes(b"x")
+    (log / "leader-epoch-checkpoint").touch()
+    directory = only(tmp_path)
+    assert directory.leader_epoch_checkpoint is None
+    assert "the file is empty" in [fault.reason for fault in directory.faults]
 
 
 def test_leader_epoch_checkpoint():

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from kraft_core.format.batch import BatchHeader
-from kraft_core.format.controller_dir import parse_segment_name
+from kraft_core.format.log_files import parse_segment_name
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record, read_log
 from kraft_core.format.segment import Damage, order_faults, scan

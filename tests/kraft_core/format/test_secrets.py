@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kraft_core.format.controller_dir import find_log_files
+from kraft_core.format.log_files import find_log_files
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import read_log
 from kraft_core.format.secrets import is_secret_config, redact

@@ -16,8 +16,9 @@ from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In, IsNotNull, 
 
 from kraft_core.format.batch import crc32c
 from kraft_core.format.compression import GZIP
-from kraft_core.format.controller_dir import find_controller_dirs, parse_segment_name
+from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.format.log_files import parse_segment_name
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record, read_batch, read_log
 from kraft_core.format.secrets import redact
