@@ -1,7 +1,8 @@
 """A copy of a broker's log directory without messages: whose it is, and which partitions it holds.
 
-Of each partition its partition.metadata (the topic id) and leader-epoch-checkpoint are copied. The broker may
-run: what it creates or deletes meanwhile is in the copy or not. capture.json states when the copy was made.
+Of each partition its partition.metadata (the topic id) and leader-epoch-checkpoint are copied; of a folder
+with which no broker starts the name. The broker may run: what it creates or deletes meanwhile is in the copy
+or not. capture.json states when the copy was made.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from jobs.captures.copying import COPYING, CopyError, copy_if_there, write_captu
 from jobs.runtime.outcome import reason_of
 from kraft_core.format.log_dirs import LOG_DIR_NAME, is_folder_name
 from kraft_core.format.side_files import InvalidSideFileError, MetaProperties, read_meta_properties
+from kraft_core.restore.broker_dirs import is_log_folder
 
 PARTITION_FILES = ("partition.metadata", "leader-epoch-checkpoint")
 _PARTITION = re.compile(r".+-\d+(\..+)?", re.ASCII)
@@ -54,7 +56,11 @@ def copy_broker_dir(source: Path, target: Path, moment: datetime, host: str) -> 
             held.mkdir()
             for file in PARTITION_FILES:
                 copy_if_there(folder / file, held)
-        write_capture_json(partial, datetime.now(UTC), host, source)
+        for folder in source.iterdir():
+            if folder.is_dir() and folder not in partitions and not is_log_folder(folder.name):
+                (partial / folder.name).mkdir()
+        has_log = (source / LOG_DIR_NAME).is_dir()
+        write_capture_json(partial, datetime.now(UTC), host, source, metadata_log=has_log)
         return CopiedBrokerDir(partial.rename(home / name), meta.node_id, len(partitions))
     finally:
         shutil.rmtree(partial, ignore_errors=True)

@@ -159,17 +159,21 @@ class CaptureNote:
     """capture.json, which Kraftlake writes beside a copy: when it was made, ms since the epoch.
 
     followed: no node's directory was copied, but what leaders sent as committed (kraftlake follow).
+    metadata_log: the log directory of a broker that was copied also holds a metadata log, which was not.
     """
 
     captured_at: int
     followed: bool = False
+    metadata_log: bool = False
 
 
 def read_capture_json(text: str) -> CaptureNote:
     """The note of a copy; a time without a zone is UTC."""
     note = _json_object(text)
-    followed = _member(note, "followed", bool) if "followed" in note else False
-    return CaptureNote(_captured_ms(_member(note, "captured_at", str)), followed)
+    followed, metadata_log = (
+        _member(note, name, bool) if name in note else False for name in ("followed", "metadata_log")
+    )
+    return CaptureNote(_captured_ms(_member(note, "captured_at", str)), followed, metadata_log)
 
 
 def _captured_ms(captured_at: str) -> int:

@@ -28,11 +28,13 @@ from kraft_core.plan.held_partitions import (
     topic_ids,
 )
 from kraft_core.plan.risks import Risk
+from kraft_core.plan.start_failures import StartFailure, copied_twice, start_failures
 from kraft_core.plan.steps import CAPTURE_MORE, PlanStep
 from kraft_core.restore.broker_dirs import BrokerLogDir, BrokersEvidence, HeldPartition
 from kraft_core.wording import count, first_named
 
 _MOST_NAMED = 10
+_DELETE_ONE = "delete one of the two directories, the one on the disk that failed last; keep a copy"
 _GIVE_DIRS = PlanStep(
     "give every log directory of the broker, or a copy of each, and no other",
     "kraftlake capture --broker-dirs LOG_DIR... --to FOLDER",
@@ -61,10 +63,10 @@ class BrokerStart:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """twice: Kafka's message where one partition is in two directories. missing: what is not known."""
+    """failure: why the broker does not start at all. missing: what is not known."""
 
     risks: tuple[Risk, ...]
-    twice: str | None
+    failure: StartFailure | None
     missing: tuple[str, ...]
 
 
@@ -100,6 +102,7 @@ def _judge(start: BrokerStart, broker_id: int, image: Image) -> _Judged:
     own = {path: log_dir for path, log_dir in start.log_dirs.items() if log_dir.broker_id == broker_id}
     others = [path for path in start.log_dirs if path not in own]
     missing = [*start.unread, *(f"{path} is of broker {start.log_dirs[path].broker_id}" for path in others)]
+    missing += copied_twice(own)
     broker: Broker | None = image.tables.get(BROKERS, (broker_id,))
     if broker is None:
         missing.append(f"broker {broker_id} is not registered at the end of the log")
@@ -107,7 +110,13 @@ def _judge(start: BrokerStart, broker_id: int, image: Image) -> _Judged:
     given = {log_dir.directory_id for log_dir in own.values()}
     missing += [f"its log directory {each} was not given" for each in broker.log_dirs if each not in given]
     risks = [*_stray(own, broker_id, image), *_misplaced(own, broker, image), *_lacking(own, image)]
-    return _Judged(tuple(risks), next(duplicates(own, broker_id, image), None), tuple(missing))
+    failures = (*start_failures(own), *_held_twice(own, broker_id, image))
+    return _Judged(tuple(risks), next(iter(failures), None), tuple(missing))
+
+
+def _held_twice(own: Mapping[str, BrokerLogDir], broker_id: int, image: Image) -> Iterator[StartFailure]:
+    for text in duplicates(own, broker_id, image):
+        yield StartFailure("java.lang.IllegalStateException", text, _DELETE_ONE)
 
 
 def _answer(start: BrokerStart, question: str, judged: _Judged) -> Answer:
@@ -115,13 +124,13 @@ def _answer(start: BrokerStart, question: str, judged: _Judged) -> Answer:
     evidence = (
         f"{count(held, 'partition')} in {count(len(start.log_dirs), 'log directory', 'log directories')}",
     )
-    if judged.twice is not None:
-        reason = f"the broker fails to start: java.lang.IllegalStateException: {judged.twice}"
-        step = PlanStep(
-            "delete one of the two directories, the one on the disk that failed last; keep a copy"
-        )
+    failure = judged.failure
+    if failure is not None:
+        told = failure.text.replace("\n", " ")
+        reason = f"the broker fails to start: {failure.exception}: {told}"
+        steps = (PlanStep(failure.step),)
         return Answer(
-            question, "refused", reason, evidence, risks=judged.risks, steps=(step,), error_text=judged.twice
+            question, "refused", reason, evidence, risks=judged.risks, steps=steps, error_text=failure.text
         )
     if judged.risks:
         steps = tuple(_steps(judged.risks))

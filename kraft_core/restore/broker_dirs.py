@@ -33,6 +33,11 @@ from kraft_core.restore.replay import PartitionKey, ReplayedLog
 from kraft_core.wording import first_named
 
 _PARTITION = re.compile(r"(.+)-(\d+)(\.[^.]+-(delete|stray|future))?", re.ASCII)
+# LocalLog.parseTopicPartitionName of release 4.3: a suffix needs an id before it.
+_RENAMED = re.compile(r"\S+-\S+\.\S+-(delete|stray|future)", re.ASCII)
+_NUMBERED = re.compile(r".+-\+?(\d+)", re.ASCII)
+_MOST_NUMBER = (1 << 31) - 1
+_CACHE_DIR = "remote-log-index-cache"
 # What follows the name of a directory that the broker serves, or is about to.
 _IN_USE = (None, "future")
 _MOST_NAMED = 10
@@ -71,12 +76,16 @@ class HeldPartition:
 class BrokerLogDir:
     """One of a broker's log directories. directory_id: None before Kafka 3.7. held: its partitions, by name;
     not what is stray or deleted. copied_at (ms): of a copy, by its capture.json; None where it is none.
+    foreign: names of folders that are no partition's, with which Kafka does not start. has_metadata_log: it
+    holds a metadata log, too.
     """
 
     broker_id: int
     directory_id: str | None
     held: tuple[HeldPartition, ...]
     copied_at: int | None = None
+    foreign: tuple[str, ...] = ()
+    has_metadata_log: bool = False
 
 
 def broker_log_dir(log_dir: Path, cluster_id: str | None) -> BrokerLogDir:
@@ -88,8 +97,22 @@ def broker_log_dir(log_dir: Path, cluster_id: str | None) -> BrokerLogDir:
     if meta.node_id is None or meta.cluster_id != cluster_id:
         raise BrokerDirError(f"{log_dir}: its meta.properties is not that of a node of cluster {cluster_id}")
     held, stated = tuple(_held(log_dir, meta.node_id, _IN_USE)), log_dir / CAPTURE_JSON
-    copied_at = _read(stated, read_capture_json).captured_at if stated.exists() else None
-    return BrokerLogDir(meta.node_id, meta.directory_id, held, copied_at)
+    note = _read(stated, read_capture_json) if stated.exists() else None
+    names = _folders(log_dir)
+    foreign = tuple(name for name in names if not is_log_folder(name))
+    has_log = LOG_DIR_NAME in names or (note is not None and note.metadata_log)
+    copied_at = None if note is None else note.captured_at
+    return BrokerLogDir(meta.node_id, meta.directory_id, held, copied_at, foreign, has_log)
+
+
+def of_one_id(log_dirs: Mapping[str, BrokerLogDir]) -> Iterator[tuple[str, str]]:
+    """Paths of directories of one broker with the same directory id: the first, and another."""
+    seen: dict[tuple[int, str], str] = {}
+    for path, log_dir in log_dirs.items():
+        if log_dir.directory_id is not None:
+            first = seen.setdefault((log_dir.broker_id, log_dir.directory_id), path)
+            if first != path:
+                yield first, path
 
 
 def stray_partitions(log_dir: Path, broker_id: int) -> tuple[HeldPartition, ...]:
@@ -97,12 +120,27 @@ def stray_partitions(log_dir: Path, broker_id: int) -> tuple[HeldPartition, ...]
     return tuple(_held(log_dir, broker_id, ("stray",)))
 
 
-def _held(log_dir: Path, broker_id: int, suffixes: Collection[str | None]) -> Iterator[HeldPartition]:
+def is_log_folder(name: str) -> bool:
+    """Whether Kafka accepts a folder of that name in a log directory; with any other no broker starts."""
+    if name == _CACHE_DIR:
+        return True
+    renamed = _RENAMED.fullmatch(name)
+    if renamed is None and name.endswith(("-delete", "-stray", "-future")):
+        return False
+    # Kafka cuts what it appended at the last dot.
+    numbered = _NUMBERED.fullmatch(name.rpartition(".")[0] if renamed else name)
+    return numbered is not None and int(numbered[1]) <= _MOST_NUMBER
+
+
+def _folders(log_dir: Path) -> list[str]:
     try:
-        names = sorted(path.name for path in log_dir.iterdir() if path.is_dir())
+        return sorted(path.name for path in log_dir.iterdir() if path.is_dir())
     except OSError as error:
         raise BrokerDirError(f"{log_dir}: {error.strerror}") from None
-    for name in names:
+
+
+def _held(log_dir: Path, broker_id: int, suffixes: Collection[str | None]) -> Iterator[HeldPartition]:
+    for name in _folders(log_dir):
         match = _PARTITION.fullmatch(name)
         if match is None or name == LOG_DIR_NAME or match[4] not in suffixes:
             continue
@@ -154,6 +192,12 @@ class BrokersEvidence:
     @property
     def held(self) -> tuple[HeldPartition, ...]:
         return tuple(each for log_dir in self.log_dirs for each in log_dir.held)
+
+    @property
+    def epochs(self) -> Mapping[tuple[int, PartitionKey], int]:
+        """By broker and partition the last leader epoch of the replica in its directory."""
+        held = [each for each in self.held if not each.is_future]
+        return {(each.broker_id, each.key): each.leader_epoch for each in held}
 
     def unseen(self) -> Iterator[PossibleLoss]:
         """What no captured log knows: proof that records are missing."""

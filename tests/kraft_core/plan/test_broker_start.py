@@ -149,6 +149,69 @@ def test_one_partition_in_two_directories(known: CapturedMetadata, dirs: tuple[P
     assert asked(known, *dirs).verdict == "safe"
 
 
+@pytest.mark.parametrize(
+    ("name", "is_accepted"),
+    [
+        ("lost+found", False),
+        (".snapshot", False),
+        ("orders-0.a.b-delete", False),
+        ("backup-of-orders", False),
+        ("-0", False),
+        ("remote-log-index-cache", True),
+        ("__cluster_metadata-0", True),
+        (f"gone-0.{'0' * 32}-stray", True),
+    ],
+)
+def test_a_folder_that_is_no_partition(
+    known: CapturedMetadata, dirs: tuple[Path, Path], name: str, is_accepted: bool
+) -> None:
+    """Release 4.3.1 ended with this message for the first three, and started with the last. It was SAFE."""
+    (dirs[1] / name).mkdir()
+    answer = asked(known, *dirs)
+    assert answer.verdict == ("safe" if is_accepted else "refused")
+    if not is_accepted:
+        assert answer.error_text is not None
+        assert answer.error_text.startswith(
+            f"Found directory {dirs[1]}/{name}, '{name}' is not in the form of topic-partition or "
+        )
+        assert f"KafkaException: Found directory {dirs[1]}/{name}" in answer.reason
+        assert "\n" not in answer.reason
+
+
+def test_two_directories_of_one_id(known: CapturedMetadata, dirs: tuple[Path, Path], tmp_path: Path) -> None:
+    """A cloned disk: the broker does not start (seen with 4.3.1). Of copies it may be one at two moments."""
+    third = tmp_path / "c"
+    third.mkdir()
+    shutil.copy(dirs[0] / "meta.properties", third)
+    answer = asked(known, *dirs, third)
+    assert answer.verdict == "refused"
+    assert answer.error_text == (
+        f"Duplicate directory ID Optional[{A}] found. It was the ID of {dirs[0]}, but also of {third}"
+    )
+    (third / "capture.json").write_text('{"captured_at": "2026-11-21T09:15:25Z"}')
+    answer = asked(known, *dirs, third)
+    assert answer.verdict == "not_known"
+    assert answer.missing == (
+        f"{dirs[0]} and {third} have directory id {A}: give the newest copy of each directory alone",
+    )
+
+
+def test_two_directories_with_a_metadata_log(known: CapturedMetadata, dirs: tuple[Path, Path]) -> None:
+    """One is not metadata.log.dir, as after that was moved: the broker does not start (seen with 4.3.1)."""
+    for folder in dirs:
+        assert asked(known, *dirs).verdict == "safe"
+        (folder / "__cluster_metadata-0").mkdir()
+    text = "Found unexpected metadata location in data directory "
+    answer = asked(known, *dirs)
+    assert (answer.verdict, (answer.error_text or "")[: len(text)]) == ("refused", text)
+    # Copies by `kraftlake capture` have no such folder.
+    for folder in dirs:
+        (folder / "__cluster_metadata-0").rmdir()
+        note = '{"captured_at": "2026-11-21T09:15:25Z", "metadata_log": true}'
+        (folder / "capture.json").write_text(note)
+    assert asked(known, *dirs).error_text == answer.error_text
+
+
 def test_a_lost_directory_of_a_partition(known: CapturedMetadata, dirs: tuple[Path, Path]) -> None:
     (dirs[0] / "orders-1").rename(dirs[1] / "orders-1")
     answer = asked(known, *dirs)
