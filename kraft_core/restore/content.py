@@ -50,12 +50,20 @@ def _of_partitions(sure: Sequence[SureReplica]) -> Iterator[PossibleLoss]:
             f"{count(len(empty), 'partition')} without messages: the broker that would lead does not have "
             f"{_named(empty)}, and no other returning broker is sure to have all acknowledged messages.",
         )
+    behind = [each for each in sure if each.is_back and each.is_behind]
+    if behind:
+        yield PossibleLoss(
+            NO_SURE_REPLICA,
+            f"{count(len(behind), 'partition')} that may lack the last messages: the broker that would lead "
+            f"has no leader epoch of {_named(behind)} as high as another one in sync, as on a disk restored "
+            "from a backup.",
+        )
     led_elsewhere = [each for each in sure if each.leader_is_lost]
     if led_elsewhere:
         yield PossibleLoss(
             UNREPLICATED,
-            f"{count(len(led_elsewhere), 'partition')} whose leader is lost: messages that it alone had "
-            f"acknowledged (acks=1) of {_named(led_elsewhere)}.",
+            f"{count(len(led_elsewhere), 'partition')} whose leader is lost, or has less than "
+            f"another broker: messages that it alone had acknowledged (acks=1) of {_named(led_elsewhere)}.",
         )
 
 

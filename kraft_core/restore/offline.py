@@ -8,7 +8,9 @@ records; the others join again by fetching. Brokers that kept running just conti
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from kraft_core.image.brokers import Broker
 from kraft_core.image.change import Change
@@ -22,6 +24,7 @@ from kraft_core.restore.replay import PartitionKey
 
 _ELR_FEATURE = "eligible.leader.replicas.version"
 _NO_BROKER = -1
+_NO_EPOCHS: Mapping[tuple[int, PartitionKey], int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,7 @@ class SureReplica:
 
     is_back: that broker is expected back; if it is not, the partition stays without a leader. broker_id None:
     the metadata names none. is_empty: it comes back, and its directory does not hold the partition.
+    is_behind: its directory lacks a leader epoch that another broker in sync has.
     leader_is_lost: another broker led, and what it alone had acknowledged (acks=1) is lost.
     """
 
@@ -38,6 +42,7 @@ class SureReplica:
     broker_id: int | None
     is_back: bool
     is_empty: bool = False
+    is_behind: bool = False
     leader_is_lost: bool = False
 
 
@@ -46,11 +51,13 @@ def offline(
     horizon: Horizon,
     lost_brokers: frozenset[int],
     lacking: frozenset[tuple[int, PartitionKey]] = frozenset(),
+    epochs: Mapping[tuple[int, PartitionKey], int] = _NO_EPOCHS,
 ) -> tuple[Image, list[SureReplica]]:
     """The image to start from, and of each partition its sure replica, by topic and partition.
 
-    lost_brokers: those that never come back. lacking: brokers that come back without a partition. Controllers
-    are left out: the new ones register themselves. Each registration keeps its broker epoch, with which
+    lost_brokers: those that never come back. lacking: brokers that come back without a partition. epochs: the
+    last leader epoch that a broker has of a partition, as far as its directories were given. Controllers are
+    left out: the new ones register themselves. Each registration keeps its broker epoch, with which
     heartbeats are compared. Raises ExhaustedError.
     """
     made = image.copy()
@@ -71,7 +78,8 @@ def offline(
     for key, partition in list(image.tables.items(PARTITIONS)):
         place = key[0], key[1]
         holding = back.difference(without.get(place, ()))
-        waiting, broker_id = _waiting(partition, holding, elr is not None and elr.level > 0)
+        behind = _behind(partition, {id_: epochs.get((id_, place)) for id_ in partition.replicas})
+        waiting, broker_id = _waiting(partition, holding, behind, elr is not None and elr.level > 0)
         leader_epoch, partition_epoch = horizon.new_partition_epochs(place)
         waiting = replace(waiting, leader_epoch=leader_epoch, partition_epoch=partition_epoch)
         put(Change(PARTITIONS, key, waiting))
@@ -82,6 +90,7 @@ def offline(
                 broker_id,
                 is_back=broker_id in back,
                 is_empty=broker_id in back - holding,
+                is_behind=broker_id in behind,
                 leader_is_lost=broker_id in holding and partition.leader not in (NO_LEADER, broker_id),
             )
         )
@@ -90,14 +99,31 @@ def offline(
     return made, sorted(sure, key=lambda each: (each.topic_name, each.partition_id))
 
 
-def _waiting(partition: Partition, holding: frozenset[int], has_elr: bool) -> tuple[Partition, int | None]:
+def _has_all(partition: Partition) -> tuple[int, ...]:
+    """The brokers that have all acknowledged records by the metadata."""
+    return partition.isr or partition.eligible_leader_replicas
+
+
+def _behind(partition: Partition, epochs: Mapping[int, int | None]) -> frozenset[int]:
+    """Of those brokers the ones that lack the last leader epoch that another has, and may lack its messages.
+
+    So does a disk that was restored from a backup. epochs: the last of each broker, None where not known.
+    """
+    known = {id_: epoch for id_ in _has_all(partition) if (epoch := epochs.get(id_)) is not None}
+    last = max(known.values(), default=-1)
+    return frozenset(id_ for id_, epoch in known.items() if epoch < last)
+
+
+def _waiting(
+    partition: Partition, holding: frozenset[int], behind: frozenset[int], has_elr: bool
+) -> tuple[Partition, int | None]:
     """The partition without a leader, and its sure replica. holding: brokers that come back with it.
 
     The leader has even what was not yet replicated; then any member of the ISR, else of the ELR (KIP-966).
     Any other replica may lack acknowledged records: a partition without a sure one keeps its ISR.
     """
-    has_all = partition.isr or partition.eligible_leader_replicas
-    ordered = sorted(has_all, key=lambda id_: (id_ not in holding, id_ != partition.leader))
+    has_all = _has_all(partition)
+    ordered = sorted(has_all, key=lambda id_: (id_ not in holding, id_ in behind, id_ != partition.leader))
     if not ordered:
         return replace(partition, leader=NO_LEADER), None
     chosen = ordered[0]

@@ -27,6 +27,7 @@ from kraft_core.restore.broker_dirs import (
     BrokerLogDir,
     BrokersEvidence,
     broker_log_dir,
+    of_one_id,
     offline_replicas,
 )
 from kraft_core.restore.checkpoint import UnwritableError, checkpoint_bytes, level_of
@@ -184,13 +185,17 @@ def restoration_of(
     asked = (request.gone, request.are_stopped, request.line)
     choice = choose(known, judge(known), *asked, lives, cut, beside)
     refusals = [*unread, *_of_identity(cluster), *choice.refusals, *unusable]
-    log_dirs: list[BrokerLogDir] = []
+    log_dirs: dict[str, BrokerLogDir] = {}
     for path in broker_dirs:
         try:
-            log_dirs.append(broker_log_dir(path, cluster.kafka_cluster_id))
+            log_dirs[str(path)] = broker_log_dir(path, cluster.kafka_cluster_id)
         except BrokerDirError as error:
             refusals.append(f"{error}.")
-    brokers = BrokersEvidence.of(log_dirs, [each.log for each in logs])
+    refusals += (
+        f"{first} and {second} are copies of one log directory: give only the newest one of each."
+        for first, second in of_one_id(log_dirs)
+    )
+    brokers = BrokersEvidence.of(log_dirs.values(), [each.log for each in logs])
     losses = [*choice.losses, *brokers.unseen()]
     if not request.brokers_stopped and any(loss.name in OLDER_METADATA for loss in losses):
         refusals.append(BROKERS_DELETE)
@@ -255,7 +260,7 @@ def _made(
     restored = placed(without_transaction(taken).image, newest, request.placement)
     seen: list[Seen] = [(newest, None), *_tails(known, choice, taken_from, logs)]
     without = brokers.lacking(newest) | offline_replicas(restored)
-    image, sure = offline(restored, horizon, request.lost_brokers, without)
+    image, sure = offline(restored, horizon, request.lost_brokers, without, brokers.epochs)
     back: list[Broker] = [
         broker for (id_,), broker in newest.tables.items(BROKERS) if id_ not in request.lost_brokers
     ]

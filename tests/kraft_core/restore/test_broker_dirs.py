@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -27,9 +28,10 @@ from kraft_core.restore.broker_dirs import (
     broker_log_dir,
 )
 from kraft_core.restore.choice import UNSEEN_RECORDS
-from kraft_core.restore.content import NO_SURE_REPLICA, unregistered_loss
-from kraft_core.restore.horizon import PARTITION_EPOCH_MARGIN
+from kraft_core.restore.content import NO_SURE_REPLICA, UNREPLICATED, content_losses, unregistered_loss
+from kraft_core.restore.horizon import PARTITION_EPOCH_MARGIN, Horizon
 from kraft_core.restore.later import TOPICS_UNKNOWN
+from kraft_core.restore.offline import offline
 from kraft_core.restore.replay import replayed
 from kraft_core.restore.request import RestoreRequest
 from kraft_core.restore.restoration import BROKERS_DELETE, Restoration, restoration_of
@@ -118,6 +120,7 @@ def _log_dirs_of_11(home: Path) -> dict[str, Path]:
     assert made is not None
     broker = made.image.tables.get(BROKERS, (11,))
     assert isinstance(broker, Broker)
+    home.mkdir(exist_ok=True)
     found = {id_: _log_dir(home / id_, directory_id=id_) for id_ in broker.log_dirs}
     partitions: Iterator[tuple[Key, Partition]] = made.image.tables.items(PARTITIONS)
     for _, p in partitions:
@@ -160,6 +163,53 @@ def test_a_replica_whose_directory_has_failed_is_not_sure(tmp_path: Path) -> Non
     (cluster,) = collect_lives(find_controller_dirs([captures]).directories)
     given = restoration_of(cluster, STOPPED, (), [path for _, path in log_dirs])
     assert given.losses == (*plan.losses, unregistered_loss(11, failed))
+
+
+def test_two_copies_of_one_directory_are_refused(tmp_path: Path) -> None:
+    """The older one holds what the newer has lost. It was SAFE."""
+    (cluster,) = collect_lives(find_controller_dirs([GOLDEN / WHOLE]).directories)
+    older, newer = _log_dirs_of_11(tmp_path / "older"), _log_dirs_of_11(tmp_path / "newer")
+    shutil.rmtree(next(each for path in newer.values() for each in path.glob("base-*")))
+    (name,) = losses(restoration_of(cluster, STOPPED, (), newer.values()))
+    assert name == NO_SURE_REPLICA
+    plan = restoration_of(cluster, STOPPED, (), [*older.values(), *newer.values()])
+    assert plan.verdict == "REFUSED"
+    assert [refusal.partition(" are copies of one ")[2] for refusal in plan.refusals] == [
+        "log directory: give only the newest one of each."
+    ] * len(newer)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "lost", "led_by", "losses_of"),
+    [
+        ({11: 5, 12: 5}, (), 11, []),
+        ({11: 5, 12: 4}, (), 11, []),
+        ({11: 5}, (), 11, []),
+        ({12: 5}, (), 11, []),
+        ({11: 4, 12: 5}, (), 12, [UNREPLICATED]),
+        ({11: 4, 12: 5}, (12,), 11, [NO_SURE_REPLICA]),
+        ({11: 4, 12: 4, 13: 5}, (), 11, []),
+    ],
+)
+def test_a_leader_that_lacks_what_a_follower_has_is_not_sure(
+    epochs: dict[int, int], lost: tuple[int, ...], led_by: int, losses_of: list[str]
+) -> None:
+    """As on a disk restored from a backup: it was SAFE, and 12 would truncate. 13 is not in sync."""
+    image, key, directories = Image(), (UNKNOWN, 0), (MIGRATING_DIRECTORY,) * 3
+    brokers = (11, 12, 13)
+    for id_ in brokers:
+        broker = Broker(id_, 9, "i", (), (), None, False, False, False, (), None)
+        image.tables.put(Change(BROKERS, (id_,), broker))
+    made = Partition(UNKNOWN, "t", 0, brokers, directories, (11, 12), (), (), (), (), 11, 0, 5, 9)
+    image.tables.put(Change(PARTITIONS, key, made))
+    held = [BrokerLogDir(id_, None, (HeldPartition(id_, UNKNOWN, "t", 0, e),)) for id_, e in epochs.items()]
+    found = BrokersEvidence.of(held, ())
+    horizon = Horizon(9, 9, 9, {key: (5, 9)})
+    restored, sure = offline(image, horizon, frozenset(lost), found.lacking(image), found.epochs)
+    waiting = restored.tables.get(PARTITIONS, key)
+    assert waiting is not None
+    assert waiting.isr == (led_by,)
+    assert [loss.name for loss in content_losses((), (), sure)] == losses_of
 
 
 def _epoch_of_11() -> int:
