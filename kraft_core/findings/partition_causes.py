@@ -66,6 +66,9 @@ def cause_of(event: Event, of_brokers: Sequence[Event]) -> str | None:
         return "a reassignment"
     if not _touched(before, after) <= _known_by(event, of_brokers):
         return None  # it may have been appended with a change of a broker that the log does not show
+    offline = _with_offline_directory(event, before, after, of_brokers)
+    if offline:
+        return f"the log directory of {_named(offline)} was offline"
     if after.leader != before.leader:
         in_sync = {NO_LEADER, *before.isr, *before.eligible_leader_replicas}
         if after.leader not in in_sync:
@@ -98,6 +101,27 @@ def _touched(before: Partition, after: Partition) -> set[int]:
     if after.leader != before.leader:
         touched |= {before.leader, after.leader}
     return touched - {NO_LEADER}
+
+
+def _with_offline_directory(
+    event: Event, before: Partition, after: Partition, of_brokers: Sequence[Event]
+) -> list[int]:
+    """The replicas that left the ISR or the lead, and whose directory their broker had not online.
+
+    The controller takes them out when the broker assigns a replica to such a directory
+    (ReplicationControlManager.handleAssignReplicasToDirs), which no change of the broker accompanies.
+    """
+    left = set(_without(before.isr, after.isr))
+    left |= {before.leader} - {after.leader}
+    registered: dict[int, Broker | None] = {
+        (each.after or each.before).broker_id: each.after for each in of_brokers if each.offset < event.offset
+    }
+    found: list[int] = []
+    for replica, directory in zip(before.replicas, before.directories, strict=False):
+        broker = registered.get(replica)
+        if replica in left and broker is not None and not is_online(broker, directory):
+            found.append(replica)
+    return found
 
 
 def _known_by(event: Event, of_brokers: Iterable[Event]) -> set[int]:

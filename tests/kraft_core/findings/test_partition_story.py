@@ -134,6 +134,30 @@ def test_a_replica_in_an_offline_directory_cannot_lead() -> None:
     assert "1 was in the ISR and active (since offset 40)" in why_leaderless(event, [registered])
 
 
+def test_a_replica_that_its_broker_assigned_to_an_offline_directory() -> None:
+    """Nothing of a broker changes with it: it was called an election by an operator, or AlterPartition."""
+    lost = changed({}, {"isr": (2, 3), "leader": 2})
+    fell = changed({"leader": 2, "isr": (2, 1)}, {"leader": 2, "isr": (2,)})
+    for log_dirs, causes in (
+        (("e",), ["the log directory of 1 was offline"] * 2),
+        (
+            ("d", "e"),
+            [
+                "an election without a change of a broker: by an operator, or to the preferred leader",
+                "reported by leader 2 (AlterPartition): 1 fell behind",
+            ],
+        ),
+    ):
+        known = [
+            Event(40, 1, 4000, "REGISTER_BROKER_RECORD", (), "brokers", None, broker)
+            for id_ in (1, 2, 3)
+            for broker in [Broker(id_, 9, "i", (), (), None, False, False, False, log_dirs, None)]
+        ]
+        assert [cause_of(event, known) for event in (lost, fell)] == causes
+    # A broker that left another one's lead has an online directory.
+    assert cause_of(changed({"leader": 2}, {}), known) == causes[0]
+
+
 @pytest.mark.parametrize(
     ("event", "cause"),
     [
