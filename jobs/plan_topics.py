@@ -164,13 +164,17 @@ def _elect(args: argparse.Namespace, names: Names) -> TopicChange:
     from kraft_core.plan.topic_election import ElectLeaders
     from kraft_core.topic_control.partition_change import ElectionType
 
-    partitions: dict[str, tuple[int, ...]] = {}
+    # By topic; None stands for all of its partitions.
+    asked: dict[str, dict[int | None, None]] = {}
     for name in names:
         match = _PARTITION.fullmatch(name)
         if match is None and ":" in name:
             raise Failure(f"{name!r} is neither a topic nor a partition such as orders:0")
-        topic = match[1] if match else name
-        partitions[topic] = (*partitions.get(topic, ()), *((int(match[2]),) if match else ()))
+        asked.setdefault(match[1] if match else name, {})[int(match[2]) if match else None] = None
+    partitions = {
+        topic: () if None in ids else tuple(each for each in ids if each is not None)
+        for topic, ids in asked.items()
+    }
     return ElectLeaders(ElectionType(args.election_type or "preferred"), partitions)
 
 

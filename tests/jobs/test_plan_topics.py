@@ -188,6 +188,16 @@ CHANGES: tuple[TopicChange, ...] = (
 )
 
 
+@pytest.mark.parametrize("names", [("base", "base:3"), ("base:3", "base")])
+def test_a_topic_and_one_of_its_partitions_are_the_topic(
+    names: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only the partition was asked about."""
+    assert main(["plan", "topic", "elect", *names, *LOADED, "--format", "json"]) == 0
+    made: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert (made["question"], len(made["results"])) == ("elect the preferred leader of base", 60)
+
+
 def test_what_is_missing_is_listed_once(capsys: pytest.CaptureFixture[str]) -> None:
     """The leader may have been down: neither its log nor what commits is known."""
     words = ["delete", "t-rf2", "--captures", "tests/golden/dynamic-membership", "--format", "json"]
