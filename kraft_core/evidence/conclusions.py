@@ -18,6 +18,7 @@ from kraft_core.evidence.majority import MajorityRule
 from kraft_core.evidence.next_sets import NextSets
 from kraft_core.evidence.proofs import CommittedPrefix, by_epoch
 from kraft_core.evidence.static_voters import newest_static_election, reconfigured
+from kraft_core.raft.voters import VoterSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,20 @@ class Conclusions:
         return replace(self, holdings=holdings, commit=again)
 
 
+def _reconfigured(
+    facts: ClusterFacts, elections: dict[int, Election], states: InForce
+) -> tuple[Capture, ...]:
+    """Not the directories that voters had when kraft.version was upgraded, if that is captured."""
+    others = reconfigured(facts.captures, newest_static_election(elections, states))
+    records = [r for r in facts.control_records if r.type == "KRaftVoters" and r.value is not None]
+    first = min(records, key=lambda record: record.offset, default=None)
+    upgraded = VoterSet.from_record(first.value) if first is not None and first.value is not None else ()
+    same = {(voter.key.id, voter.key.directory_id) for voter in upgraded}
+    return tuple(
+        each for each in others if each.current_voters or (each.node_id, each.directory_id) not in same
+    )
+
+
 def conclude(facts: ClusterFacts) -> Conclusions:
     """Everything that a cluster's facts prove. Grows with runs and control records, not with batches."""
     facts = distinct(facts)
@@ -71,7 +86,7 @@ def conclude(facts: ClusterFacts) -> Conclusions:
     proofs += [
         (p.leader_epoch, p.end_offset, p) for line in lineage.lines.values() for p in rule.proofs(line)
     ]
-    others = reconfigured(facts.captures, newest_static_election(elections, states))
+    others = _reconfigured(facts, elections, states)
     prefixes = committed_prefixes(lineage, proofs)
     commit = CommitStatus(lineage, states, holdings, prefixes, next_sets, bool(others))
     dated = [proof for proof in proofs if proof[2].committed_in is not None]

@@ -82,9 +82,15 @@ class Holdings:
     lacks_committed: frozenset[str] = frozenset()
 
     def shows_end(self, capture: Capture) -> bool:
-        """Whether what a capture lacks its replica lacked then, as far as other captures show."""
+        """Whether what a capture lacks its replica lacked then, as far as other captures show.
+
+        An empty log without quorum-state does not: it may be a disk that was formatted again.
+        """
         id_ = capture.capture_id
-        return not (id_ in self.went_back or id_ in self.lacks_own or id_ in self.lacks_committed)
+        is_new = (
+            not capture.epoch_ranges and not capture.log_end_offset and capture.quorum_state_epoch is None
+        )
+        return not (is_new or id_ in self.went_back or id_ in self.lacks_own or id_ in self.lacks_committed)
 
     def is_doubtful(self, voter: Voter) -> bool:
         """Whether it proves nothing: captures of another life may be of it, or its own of another node."""

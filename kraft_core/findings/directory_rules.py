@@ -16,8 +16,9 @@ from kraft_core.evidence.consistency import COPY_MS
 from kraft_core.evidence.elections import Election
 from kraft_core.evidence.facts import CLOCK_SKEW_MS, Capture, label, labels
 from kraft_core.evidence.holdings import copied_by
+from kraft_core.evidence.states import SetInForce
 from kraft_core.findings.capture_order import is_later, successive
-from kraft_core.findings.cluster_view import ClusterView, epoch_at
+from kraft_core.findings.cluster_view import ClusterView, epoch_at, holds
 from kraft_core.findings.finding import Breach, Severity, of_rule
 from kraft_core.raft.voters import ReplicaKey, Voter
 from kraft_core.wording import length, offset_words
@@ -259,7 +260,28 @@ def _with_logs(view: ClusterView, voter: Voter) -> list[ReplicaKey]:
         for replica in view.known.holdings.replicas_of(voter)
         if replica.directory_id is not None
         and any(c.epoch_ranges for c in view.known.holdings.captures[replica])
+        and not _came_later(view, replica)
     ]
+
+
+def _came_later(view: ClusterView, replica: ReplicaKey) -> bool:
+    """Whether each of its logs goes on above a set that names another directory of its id.
+
+    Such as that of the upgrade of kraft.version: since then nothing counts it by its id.
+    """
+    logs = [c for c in view.known.holdings.captures[replica] if c.epoch_ranges]
+    named = [
+        node.voters
+        for node in view.sets
+        if node.source == "record"
+        for voter in node.voters.voters
+        if voter.key.id == replica.id and voter.key.directory_id not in (None, replica.directory_id)
+    ]
+    return any(all(_is_above(log, voters) for log in logs) for voters in named)
+
+
+def _is_above(log: Capture, voters: SetInForce) -> bool:
+    return log.epoch_ranges[0].first_offset > voters.offset or holds(log, voters.leader_epoch, voters.offset)
 
 
 def _doubled(view: ClusterView, voter: Voter, directories: list[ReplicaKey]) -> Breach:

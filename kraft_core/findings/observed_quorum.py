@@ -228,7 +228,8 @@ def _other_voters(known: Conclusions, capture: Capture) -> str:
     election = newest_static_election(known.elections, known.in_force)
     named = f", and the newest election {{{','.join(map(str, election.voters))}}}" if election else ""
     ids = ",".join(map(str, _configured(capture)))
-    return f"quorum-state of epoch {capture.quorum_state_epoch} names the static voters {{{ids}}}{named}"
+    told = f"the static voters {{{ids}}}" if ids else "no static voters"
+    return f"quorum-state of epoch {capture.quorum_state_epoch} names {told}{named}"
 
 
 def _configured(capture: Capture) -> tuple[int, ...]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import pytest
 
 from kraft_core.evidence.conclusions import conclude
+from kraft_core.messages.uuid_text import ZERO_UUID
 from tests.kraft_core.evidence.narrated import Story
 
 THREE = "1 2 3"
@@ -179,6 +181,44 @@ def test_later_static_voters_may_have_committed_it(ids: str, status: str) -> Non
     story.capture("1", 1000, "1:0-20", 1).capture("2", 1000, "1:0-20", 1)
     story.capture("3", 1000, "1:0-30 2:30-31", 2)
     assert statuses(story)[:2] == ["0-20 committed", f"20-30 {status}"]
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({"current_voters": (1, 2, 3)}, "uncommitted"),
+        ({"current_voters": ()}, "undecided"),
+        ({"voted_directory_id": ZERO_UUID}, "undecided"),
+    ],
+)
+def test_a_static_voter_may_have_a_new_disk_since_an_upgrade(more: dict[str, Any], status: str) -> None:
+    """Its quorum-state names no static voters: kraft.version was 1, and its first disk may have had all."""
+    story = Story().leader(1, 0, 3, THREE).capture("3", 600, "1:0-50", 1).capture("1", 1000, "1:0-20", 1)
+    story.capture("2b", 1000, "1:0-20", 1, **more)
+    assert statuses(story) == ["0-20 committed", f"20-50 {status}"]
+    bounds = [20] if status == "uncommitted" else []
+    assert [row.upper_bound for row in story.evidence().high_watermarks if row.upper_bound] == bounds
+    # The upgrade is captured, and at the time of the first captures the static set counted.
+    story.upgrade(1, 70, THREE).capture("3", 2000, "1:0-80", 1)
+    rows = story.evidence().high_watermarks
+    early = [row.upper_bound for row in rows if row.upper_bound and (row.as_of or 0) <= 600]
+    assert early == bounds
+
+
+def test_the_directory_that_a_voter_had_at_the_upgrade_is_that_voter() -> None:
+    story = Story().leader(1, 0, 3, THREE).upgrade(1, 40, THREE).capture("3", 600, "1:0-50", 1)
+    for node in "12":
+        story.capture(node, 1000, "1:0-20", 1, voted_directory_id=ZERO_UUID)
+    assert statuses(story) == ["0-20 committed", "20-50 uncommitted"]
+
+
+@pytest.mark.parametrize(("in_epoch", "status"), [(1, "uncommitted"), (None, "undecided")])
+def test_an_empty_log_without_quorum_state_may_be_a_disk_formatted_again(
+    in_epoch: int | None, status: str
+) -> None:
+    story = Story().leader(1, 0, 3, THREE).capture("3", 600, "1:0-50", 1).capture("1", 1000, "1:0-20", 1)
+    story.capture("2", 1000, "", in_epoch, end=0)
+    assert statuses(story) == ["0-20 committed", f"20-50 {status}"]
 
 
 @pytest.mark.parametrize("end", [20, 25, 29])

@@ -337,6 +337,16 @@ def test_directories_that_the_voter_set_names_are_voters_of_their_own() -> None:
     assert not found(story.capture("2b", 900, "1:0-50", 1), 45)
 
 
+@pytest.mark.parametrize(("log", "severity"), [("1:0-60", None), ("1:50-60", None), ("1:0-15", "warning")])
+def test_a_new_disk_after_the_upgrade_of_kraft_version_is_another_voter(
+    log: str, severity: str | None
+) -> None:
+    """Since then node 3 is not identified by its id alone. Recovery and restore were never safe again."""
+    story = Story().leader(1, 0, 1, "1 2 3").upgrade(1, 20, "1 2 3").capture("3", 300, "1:0-30", 1)
+    story.capture("3b", 900, log, 1)
+    assert [finding.severity for finding in found(story, 45)] == ([severity] if severity else [])
+
+
 def heard(
     later: int, epoch: int = 2, leader: int = 3, end: str = "1:0-50", in_epoch: int | None = 1
 ) -> Story:
