@@ -14,10 +14,33 @@ SELECT *,
 FROM partitions;
 
 -- When did leadership move, from which broker to which, and did the former leader cause it (fenced, in controlled
--- shutdown, unregistered)? reassignment: the record changes the replicas, too. caused_by_broker is null if no broker
--- left. Unclean: Kafka recorded RECOVERING, or (before release 3.2) the leader was neither in the ISR nor in the ELR nor an adding replica. Not exact: only a snapshot over
--- a gap shows it; it happened at or before, and what caused it is not known.
+-- shutdown, unregistered)? What the batch of the change did to that broker counts, wherever in it, and nothing later: a
+-- batch is appended at once. reassignment: the record changes the replicas, too. caused_by_broker is null if no broker
+-- left. Unclean: Kafka recorded RECOVERING, or (before release 3.2) the leader was neither in the ISR nor in the ELR
+-- nor an adding replica. Not exact: only a snapshot over a gap shows it; it happened at or before, and what caused it
+-- is not known.
 CREATE OR REPLACE VIEW leader_changes AS
+WITH turns AS (
+  SELECT cluster_id, valid_from_offset AS `offset` FROM brokers WHERE valid_from_exact
+  UNION
+  SELECT cluster_id, valid_to_offset FROM brokers WHERE valid_to_exact
+), turn_batches AS (
+  SELECT t.cluster_id, t.`offset`, MIN(r.batch_base_offset) AS base_offset
+  FROM turns t
+  JOIN records r ON r.cluster_id = t.cluster_id AND r.`offset` = t.`offset`
+  JOIN replays s
+    ON s.cluster_id = r.cluster_id AND s.leader_epoch = r.leader_epoch AND s.content_digest IS NULL
+   AND r.`offset` >= s.first_offset AND r.`offset` < s.end_offset
+  GROUP BY t.cluster_id, t.`offset`
+), broker_states AS (
+  -- Of several states that one batch gave a broker, only the last holds for any offset.
+  SELECT v.cluster_id, v.broker_id, v.fenced, v.in_controlled_shutdown, v.valid_from_offset,
+         COALESCE(begun.base_offset, v.valid_from_offset) AS from_batch,
+         COALESCE(ended.base_offset, v.valid_to_offset) AS to_batch
+  FROM brokers v
+  LEFT JOIN turn_batches begun ON begun.cluster_id = v.cluster_id AND begun.`offset` = v.valid_from_offset
+  LEFT JOIN turn_batches ended ON ended.cluster_id = v.cluster_id AND ended.`offset` = v.valid_to_offset
+)
 SELECT c.cluster_id, c.topic_id, c.topic_name, c.partition_id, c.valid_from_offset AS `offset`,
        c.valid_from_at AS changed_at, former.leader AS leader_before, c.leader, c.leader_epoch,
        CASE WHEN NOT c.valid_from_exact THEN NULL
@@ -32,6 +55,8 @@ SELECT c.cluster_id, c.topic_id, c.topic_name, c.partition_id, c.valid_from_offs
        CASE WHEN c.valid_from_exact AND former.leader <> -1
              AND (b.broker_id IS NULL OR b.fenced OR b.in_controlled_shutdown)
             THEN former.leader END AS caused_by_broker,
+       CASE WHEN c.valid_from_exact AND former.leader <> -1 AND (b.fenced OR b.in_controlled_shutdown)
+            THEN b.valid_from_offset END AS caused_by_offset,
        c.leader <> -1 AND (c.leader_recovery_state = 'RECOVERING'
          OR CASE WHEN c.valid_from_exact
                  THEN NOT array_contains(array_union(former.isr, former.eligible_leader_replicas), c.leader)
@@ -42,9 +67,9 @@ FROM partitions former
 JOIN partitions c
   ON former.cluster_id = c.cluster_id AND former.topic_id = c.topic_id AND former.partition_id = c.partition_id
  AND former.valid_to_offset = c.valid_from_offset AND former.leader <> c.leader
-LEFT JOIN brokers b
+LEFT JOIN broker_states b
   ON b.cluster_id = c.cluster_id AND b.broker_id = former.leader
- AND b.valid_from_at <= c.valid_from_at AND (b.valid_to_at IS NULL OR b.valid_to_at > c.valid_from_at);
+ AND b.from_batch <= c.valid_from_offset AND (b.to_batch IS NULL OR b.to_batch > c.valid_from_offset);
 
 -- Which elections may have lost records? Those that elected a leader outside the ISR and the ELR.
 CREATE OR REPLACE VIEW unclean_elections AS
@@ -317,11 +342,11 @@ SELECT *, UNIX_MILLIS(to_at) - UNIX_MILLIS(from_at) AS state_ms FROM periods;
 -- snapshot shows it. leaders_moved, left_leaderless: partitions that it led, from its controlled shutdown on.
 CREATE OR REPLACE VIEW why_fenced AS
 WITH periods AS (
-  SELECT *, LAG(state) OVER same AS state_before, LAG(from_at) OVER same AS before_at
+  SELECT *, LAG(state) OVER same AS state_before, LAG(from_offset) OVER same AS before_offset
   FROM broker_lifecycles
   WINDOW same AS (PARTITION BY cluster_id, broker_id ORDER BY from_offset)
 ), fencings AS (
-  SELECT *, CASE WHEN state_before = 'controlled shutdown' THEN before_at ELSE from_at END AS leaving_at
+  SELECT *, CASE WHEN state_before = 'controlled shutdown' THEN before_offset ELSE from_offset END AS leaving_offset
   FROM periods
   WHERE state = 'fenced' AND (began_as IS NULL OR began_as IN ('registered', 'registered again', 'fenced'))
 ), moves AS (
@@ -329,7 +354,7 @@ WITH periods AS (
          COUNT(CASE WHEN c.leader = -1 THEN 1 END) AS left_leaderless
   FROM fencings f JOIN leader_changes c
     ON c.cluster_id = f.cluster_id AND c.caused_by_broker = f.broker_id
-   AND c.changed_at >= f.leaving_at AND c.changed_at <= f.from_at
+   AND c.caused_by_offset >= f.leaving_offset AND c.caused_by_offset <= f.from_offset AND c.changed_at <= f.from_at
   GROUP BY f.cluster_id, f.broker_id, f.from_offset
 )
 SELECT f.cluster_id, f.broker_id, f.broker_epoch, f.incarnation_id,
@@ -471,20 +496,40 @@ FROM records r JOIN log_ranges l
  AND r.`offset` >= l.first_offset AND r.`offset` < l.end_offset
 WHERE l.commit_status = 'truncated' AND NOT r.is_control AND r.type <> 'NO_OP_RECORD';
 
--- Which partitions were created together: with their topic, or added to it later? One row per topic and time. Not exact:
--- only a snapshot shows them; at or before, and not before earliest_offset and earliest_at (null: not bounded).
+-- Which partitions were created together: with their topic, or added to it later? One row per topic and batch, by the
+-- leader's own time of it; per topic and metadata transaction or snapshot. Not exact: only a snapshot shows them; at or
+-- before, and not before earliest_offset and earliest_at (null: not bounded).
 CREATE OR REPLACE VIEW partition_batches AS
-SELECT p.cluster_id, p.topic_id, MIN(p.valid_from_offset) AS `offset`, p.valid_from_at AS changed_at,
-       COUNT(*) AS partition_count, MIN(p.partition_id) AS first_partition, MAX(p.partition_id) AS last_partition,
-       MAX(CASE WHEN p.partition_id = 0 THEN CAST(cardinality(p.replicas) AS INT) END) AS replication_factor,
-       MAX(p.commit_status) AS commit_status, COUNT(p.known_from_offset) = 0 AS is_exact,
-       MIN(p.earliest_from_offset) AS earliest_offset, MIN(p.earliest_from_at) AS earliest_at
-FROM partitions p
-LEFT JOIN (SELECT cluster_id, topic_id, partition_id, valid_to_offset FROM partitions WHERE NOT valid_to_exact) former
-  ON former.cluster_id = p.cluster_id AND former.topic_id = p.topic_id AND former.partition_id = p.partition_id
- AND former.valid_to_offset = p.valid_from_offset
-WHERE p.record_type = 'PARTITION_RECORD' AND former.topic_id IS NULL
-GROUP BY p.cluster_id, p.topic_id, p.valid_from_at;
+WITH created AS (
+  -- Those of a transaction or a snapshot share together_offset. All others, whose records take effect at their own
+  -- offsets, share batch_at.
+  SELECT *, CASE WHEN record_offset = valid_from_offset THEN appended_at END AS batch_at,
+         CASE WHEN record_offset = valid_from_offset THEN -1 ELSE valid_from_offset END AS together_offset
+  FROM partitions WHERE record_type = 'PARTITION_RECORD'
+), together AS (
+  SELECT p.cluster_id, p.topic_id, p.record_leader_epoch, p.batch_at, p.together_offset, p.valid_from_at,
+         MIN(p.valid_from_offset) AS first_offset, COUNT(*) AS partition_count,
+         MIN(p.partition_id) AS first_partition, MAX(p.partition_id) AS last_partition,
+         MAX(CASE WHEN p.partition_id = 0 THEN CAST(cardinality(p.replicas) AS INT) END) AS replication_factor,
+         MAX(p.commit_status) AS commit_status, COUNT(p.known_from_offset) = 0 AS is_exact,
+         MIN(p.earliest_from_offset) AS earliest_offset, MIN(p.earliest_from_at) AS earliest_at
+  FROM created p
+  LEFT JOIN (SELECT cluster_id, topic_id, partition_id, valid_to_offset
+             FROM partitions WHERE NOT valid_to_exact) former
+    ON former.cluster_id = p.cluster_id AND former.topic_id = p.topic_id AND former.partition_id = p.partition_id
+   AND former.valid_to_offset = p.valid_from_offset
+  WHERE former.topic_id IS NULL
+  GROUP BY p.cluster_id, p.topic_id, p.record_leader_epoch, p.batch_at, p.together_offset, p.valid_from_at
+)
+SELECT p.cluster_id, p.topic_id, p.first_offset AS `offset`, p.valid_from_at AS changed_at, p.partition_count,
+       p.first_partition, p.last_partition, p.replication_factor, t.topic_id IS NOT NULL AS with_topic,
+       p.commit_status, p.is_exact, p.earliest_offset, p.earliest_at
+FROM together p
+LEFT JOIN topics t
+  ON t.cluster_id = p.cluster_id AND t.topic_id = p.topic_id AND t.valid_from_at <=> p.valid_from_at
+ AND (t.valid_from_offset = p.together_offset
+      OR p.together_offset = -1 AND t.record_offset = t.valid_from_offset
+         AND t.record_leader_epoch <=> p.record_leader_epoch AND t.appended_at <=> p.batch_at);
 
 -- Which administrative operations took place (KIP-4), with the values before and after? Who requested them is not in
 -- the log. Where is_exact is false only a snapshot shows it: it happened at or before `offset` and changed_at, and not
@@ -547,7 +592,7 @@ SELECT t.cluster_id, t.valid_from_offset AS `offset`, t.valid_from_at AS changed
        t.valid_from_exact AS is_exact, t.earliest_from_offset AS earliest_offset, t.earliest_from_at AS earliest_at
 FROM topics t
 LEFT JOIN partition_batches p
-  ON p.cluster_id = t.cluster_id AND p.topic_id = t.topic_id AND p.changed_at = t.valid_from_at
+  ON p.cluster_id = t.cluster_id AND p.topic_id = t.topic_id AND p.with_topic
 UNION ALL
 SELECT cluster_id, valid_to_offset, valid_to_at, 'delete topic', 'TOPIC', topic_name, topic_id, NULL, end_commit_status,
        valid_to_exact, earliest_to_offset, earliest_to_at
@@ -558,7 +603,7 @@ SELECT p.cluster_id, p.`offset`, p.changed_at, 'add partitions', 'TOPIC', t.topi
        p.is_exact, p.earliest_offset, p.earliest_at
 FROM partition_batches p
 JOIN topics t
-  ON t.cluster_id = p.cluster_id AND t.topic_id = p.topic_id AND p.changed_at > t.valid_from_at
+  ON t.cluster_id = p.cluster_id AND t.topic_id = p.topic_id AND NOT p.with_topic
  AND p.`offset` >= t.valid_from_offset AND (t.valid_to_offset IS NULL OR p.`offset` < t.valid_to_offset)
 UNION ALL
 SELECT cluster_id, begun_offset, begun_at, 'reassign partition', 'PARTITION', topic_name || '-' || partition_id,

@@ -209,6 +209,7 @@ LEADER_CHANGES = (
         "cause": "fenced, controlled shutdown, unregistered (the former leader), reassignment, "
         "preferred leader, elected, or leader found; null unless is_exact",
         "caused_by_broker": "Former leader, if it caused the change; null if no broker left",
+        "caused_by_offset": "Offset since which it was fenced or in controlled shutdown; null if neither",
         "is_unclean": "Whether the new leader was outside ISR and ELR; null if not known",
     }
     | STATUS
@@ -405,6 +406,7 @@ METADATA: dict[str, Comments] = {
         "first_partition": "Their lowest id",
         "last_partition": "Their highest id",
         "replication_factor": "Number of replicas of partition 0; null if it is none of them",
+        "with_topic": "Whether they were created with the topic; false: added to it later",
     }
     | STATUS
     | AT_OR_BEFORE,

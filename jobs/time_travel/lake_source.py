@@ -244,9 +244,12 @@ class LakeSource:
         return iter(sorted(found, key=lambda event: event.offset))
 
     def events_of(self, wanted: Mapping[Table, ds.Expression]) -> list[Event]:
-        """Every event of some histories, of the things that meet a condition, in the order of the log."""
+        """Every event of some histories, of the things that meet a condition, in the order of the log.
+
+        With the batches that made them visible, which those of `events` lack.
+        """
         found = [
-            event
+            replace(event, batch_base_offset=self._clock.batch_of(event.offset))
             for table, condition in wanted.items()
             for event in self._events_of(table, [("image",)], self.last_offset, condition)
         ]
@@ -278,8 +281,7 @@ class LakeSource:
             if path is not None:
                 known = before if until == start else None
                 shown_by = CHECKPOINT if row["valid_from_exact"] is False else row["record_type"]
-                began = self._event(shown_by, start, row["valid_from_at"], path, kind, known, value)
-                yield replace(began, appended_at=milliseconds(row["appended_at"]))
+                yield self._event(shown_by, start, row["valid_from_at"], path, kind, known, value)
                 goes_on = following is not None and following["valid_from_offset"] == end
                 if end is not None and end <= last_offset and not goes_on:
                     shown_by = CHECKPOINT if row["valid_to_exact"] is False else row["ended_by"]

@@ -1,7 +1,7 @@
 """Why a partition had no leader, a small ISR or no ELR: the records around a moment, and the brokers' events.
 
 A controller appends the changes that a broker's event causes atomically with the event itself
-(ReplicationControlManager.handleBrokerFenced and its siblings), so that both have one time. Changes without
+(ReplicationControlManager.handleBrokerFenced and its siblings), so that one batch holds both. Changes without
 such an event come from the partition's leader (AlterPartition) or from operators.
 """
 

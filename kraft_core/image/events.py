@@ -20,9 +20,10 @@ CHECKPOINT = "checkpoint"
 class Event:
     """A change of the thing at a path: its values before and after, None: absent.
 
-    offset, leader_epoch, timestamp (ms): of the record that made it visible, or of the end of the checkpoint
-    at or before which it happened; record_type: of the record that made it, or CHECKPOINT. appended_at (ms):
-    that record's own time, by the leader's clock; None where it is not known.
+    offset, leader_epoch: of the record that made it visible, or of the end of the checkpoint at or before
+    which it happened. timestamp: when it took effect, ms: the highest of any up to there, as leaders' clocks
+    may go back. record_type: of the record that made it, or CHECKPOINT. batch_base_offset: of the batch of
+    the record that made it visible; None where it is not known.
     """
 
     offset: int
@@ -33,7 +34,7 @@ class Event:
     kind: str
     before: Any
     after: Any
-    appended_at: int | None = None
+    batch_base_offset: int | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -41,28 +42,28 @@ class Event:
         return self.record_type != CHECKPOINT
 
     def is_together_with(self, other: Event) -> bool:
-        """Whether both were appended at once, as far as times show: leaders' clocks may go back."""
-        if not (self.is_exact and other.is_exact) or self.leader_epoch != other.leader_epoch:
+        """Whether both became visible by one batch, which is appended at once."""
+        if self.batch_base_offset is None or not (self.is_exact and other.is_exact):
             return False
-        if self.appended_at is None or other.appended_at is None:
-            return self.timestamp == other.timestamp
-        return self.appended_at == other.appended_at
+        return (self.leader_epoch, self.batch_base_offset) == (other.leader_epoch, other.batch_base_offset)
 
 
 def events(replica: CapturedReplica, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]:
     """Up to an offset (inclusive), of the things whose path matches one of the patterns."""
-    image = Image()
+    image, at = Image(), -1
     for step in replica.steps():
         if step.offset > last_offset:
             return
+        at = max(at, step.timestamp)
+        batch = None if isinstance(step, Image) else step.batch.base_offset
         changes = _of_checkpoint(image, step) if isinstance(step, Image) else _of_record(image, step)
         if isinstance(step, Image):
             image = step.copy()
         for record_type, kind, before, after in changes:
             path = path_under(patterns, kind, before if after is None else after)
             if path is not None:
-                where = (step.offset, step.leader_epoch, step.timestamp)
-                yield Event(*where, record_type, path, kind, before, after, step.timestamp)
+                where = (step.offset, step.leader_epoch, at)
+                yield Event(*where, record_type, path, kind, before, after, batch)
 
 
 _Changes = list[tuple[str, str, Any, Any]]

@@ -75,6 +75,13 @@ class Clock:
         count = int(np.searchsorted(self.first, offset - 1, side="right"))
         return int(self.highest[count - 1]) if count else -1
 
+    def batch_of(self, offset: int) -> int | None:
+        """The first offset of the batch that holds an offset; None where there is none."""
+        count = int(np.searchsorted(self.first, offset, side="right"))
+        # A checkpoint may cut into the batch that the path begins with.
+        holding = (n for n in range(count - 1, max(count - 3, -1), -1) if self.end[n] > offset)
+        return next((int(self.first[n]) for n in holding), None)
+
     def time_before(self, offset: int) -> int | None:
         """The time (ms) of the batch just below an offset; None where there is none."""
         count = int(np.searchsorted(self.first, offset - 1, side="right"))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.dataset as ds
 import pytest
 
 from jobs.cli import main
 from jobs.time_travel.lake_source import LakeSource
 from jobs.time_travel.open_source import open_captured, open_lake
 from jobs.time_travel.source import MetadataSource, voters_at
+from kraft_core.image.events import Event
 from kraft_core.image.image import Image
 from kraft_core.image.kinds import BY_NAME
 from kraft_core.image.missing_records import MissingRecords
@@ -21,7 +24,7 @@ from kraft_core.image.tables import KINDS, PRODUCER_IDS
 from transforms.histories.missing import Lacking
 from transforms.histories.replay_steps import known_paths
 from transforms.lake.delta_rs import rows_with
-from transforms.lake.tables import FINDINGS
+from transforms.lake.tables import BROKERS, FINDINGS
 
 DYNAMIC = "rPoTXydvQsK3Nv6AA77Cqg"
 
@@ -89,11 +92,18 @@ def test_the_log_of_a_path_is_the_same(
         )
 
     assert events_of(sources[0]) == events_of(sources[1]) != []
-    of_lake, of_replica = (
-        {e.offset: e.appended_at for e in source.events([path], source.last_offset) if e.after is not None}
-        for source in sources
-    )
-    assert of_lake == of_replica
+
+
+def test_batches_and_times_of_events_are_the_same(sources: tuple[MetadataSource, MetadataSource]) -> None:
+    of_lake, of_replica = sources
+    assert isinstance(of_lake, LakeSource)
+
+    def shown(events: Iterable[Event]) -> list[Any]:
+        found = [e for e in events if e.is_exact]
+        return sorted((e.offset, e.timestamp, e.leader_epoch, e.batch_base_offset) for e in found)
+
+    expected = shown(of_replica.events([("image", "cluster", "brokers")], of_replica.last_offset))
+    assert shown(of_lake.events_of({BROKERS: ds.scalar(True)})) == expected != []
 
 
 def test_voters_and_epochs(sources: tuple[MetadataSource, MetadataSource]) -> None:

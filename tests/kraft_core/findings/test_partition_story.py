@@ -88,31 +88,32 @@ RECORD = "PARTITION_CHANGE_RECORD"
 
 def changed(before: dict[str, Any], after: dict[str, Any], record_type: str = RECORD) -> Event:
     pair = replace(WHOLE, **before), replace(WHOLE, **after)
-    return Event(70, 1, 5000, record_type, (), "partitions", *pair)
+    return Event(70, 1, 5000, record_type, (), "partitions", *pair, batch_base_offset=68)
 
 
-def registered_again(broker_id: int, timestamp: int) -> Event:
+def registered_again(broker_id: int, batch: int) -> Event:
     before = Broker(broker_id, 9, "i", (), (), None, True, False, False, (), None)
     after = replace(before, broker_epoch=71, incarnation_id="j")
-    return Event(71, 1, timestamp, "REGISTER_BROKER_RECORD", (), "brokers", before, after)
+    return Event(71, 1, 5000, "REGISTER_BROKER_RECORD", (), "brokers", before, after, batch)
 
 
-def test_equal_times_of_a_clock_that_went_back_are_no_append_at_once() -> None:
-    """In a lake, what a new leader appends takes effect no sooner than what the one before appended last."""
+def test_only_what_one_batch_holds_was_appended_at_once() -> None:
+    """Where a leader's clock went back, several batches take effect at one time."""
     whole = Broker(3, 9, "i", (), (), None, False, False, False, (), None)
-    registered = Event(40, 1, 4000, "REGISTER_BROKER_RECORD", (), "brokers", None, whole)
-    fenced = Event(75, 1, 5000, RECORD, (), "brokers", whole, replace(whole, fenced=True))
+    registered = Event(40, 1, 4000, "REGISTER_BROKER_RECORD", (), "brokers", None, whole, 38)
+    fenced = Event(75, 1, 5000, RECORD, (), "brokers", whole, replace(whole, fenced=True), 72)
     event = changed({}, {"isr": (1, 2)})
-    assert cause_of(event, [registered, fenced]) == "appended together with: broker 3 fenced (offset 75)"
-    at = replace(event, appended_at=3100)
-    later = replace(fenced, appended_at=3200)
-    assert cause_of(at, [registered, later]) == "reported by leader 1 (AlterPartition): 3 fell behind"
-    same = replace(fenced, appended_at=3100)
-    assert cause_of(at, [registered, same]) == "appended together with: broker 3 fenced (offset 75)"
+    fell_behind = "reported by leader 1 (AlterPartition): 3 fell behind"
+    assert cause_of(event, [registered, fenced]) == fell_behind
+    same = replace(fenced, batch_base_offset=68)
+    assert cause_of(event, [registered, same]) == "appended together with: broker 3 fenced (offset 75)"
+    # None is that of two events whose batch is not known.
+    unknown = [replace(each, batch_base_offset=None) for each in (event, fenced)]
+    assert cause_of(unknown[0], [registered, unknown[1]]) == fell_behind
     of_next_leader = replace(same, leader_epoch=2)
-    assert cause_of(at, [registered, of_next_leader]) == cause_of(at, [registered, later])
-    lone = replace(changed({"isr": (3,)}, {"isr": (3,), "leader": -1}), appended_at=3100)
-    assert "3 was in the ISR and active (since offset 40)" in why_leaderless(lone, [registered, later])
+    assert cause_of(event, [registered, of_next_leader]) == fell_behind
+    lone = changed({"isr": (3,)}, {"isr": (3,), "leader": -1})
+    assert "3 was in the ISR and active (since offset 40)" in why_leaderless(lone, [registered, fenced])
     assert "3 was in the ISR and fenced (since offset 75)" in why_leaderless(lone, [registered, same])
 
 
@@ -179,23 +180,23 @@ def test_a_replica_that_its_broker_assigned_to_an_offline_directory() -> None:
     ],
 )
 def test_a_change_without_an_event_of_a_broker(event: Event, cause: str | None) -> None:
-    assert cause_of(event, [registered_again(broker_id, 4999) for broker_id in (1, 2, 3)]) == cause
+    assert cause_of(event, [registered_again(broker_id, 71) for broker_id in (1, 2, 3)]) == cause
 
 
 def test_no_cause_where_the_log_does_not_show_the_broker() -> None:
     """Its record before the change is in a missing segment: of a change of it nothing would be known."""
-    later = replace(registered_again(3, 9000), before=None)
-    others = [registered_again(broker_id, 4999) for broker_id in (1, 2)]
+    later = replace(registered_again(3, 71), before=None)
+    others = [registered_again(broker_id, 71) for broker_id in (1, 2)]
     fell = changed({}, {"isr": (1, 2)})
     elected = changed({"leader": 1}, {"leader": 3})
     for event in (fell, elected):
         assert cause_of(event, [*others, later]) is None
-        assert cause_of(event, [*others, registered_again(3, 4999)]) is not None
+        assert cause_of(event, [*others, registered_again(3, 71)]) is not None
 
 
 def test_an_elr_that_an_unclean_shutdown_cleared() -> None:
     event = changed({"isr": (1,), "eligible_leader_replicas": (2, 3)}, {"isr": (1,)})
-    assert cause_of(event, [registered_again(3, 5000), registered_again(2, 4999)]) == (
+    assert cause_of(event, [registered_again(3, 68), registered_again(2, 71)]) == (
         "appended together with: broker 3 registered again, another process (incarnation j), fenced "
         "(offset 71)"
     )
