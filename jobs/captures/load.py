@@ -78,8 +78,6 @@ class _Load:
 
     def _records(self) -> _Written:
         chosen = batches_to_decode(self._lake, self._scan.batches, self._scan.ranges, self._files)
-        if chosen is None:
-            return _Written(RECORDS)
         write = self._writer(RECORDS)
         return self._written(
             RECORDS,
@@ -88,8 +86,6 @@ class _Load:
 
     def _batches(self) -> _Written:
         fresh = batches_to_record(self._lake, self._scan.batches, self._scan.ranges, self._files)
-        if fresh is None:
-            return _Written(BATCHES)
         write = self._writer(BATCHES)
         return self._written(BATCHES, fresh.mapInArrow(write(iter), from_arrow_schema(FILES)))
 

@@ -21,6 +21,15 @@ from transforms.lake.tables import BATCHES, LOADED, RECORDS, Table
 # A value of a newer Kafka is kept by name and digest; every other value that could not be decoded is lost.
 UNKNOWN_VALUES = ("unknown_type", "unknown_version", "unknown_frame", "unknown_control_type")
 BATCH = ("cluster_id", "base_offset", "leader_epoch", "crc")
+# The columns of RECORDS that are those of BATCH.
+OF_RECORDS: dict[str, str] = {
+    "cluster_id": "cluster_id",
+    "batch_base_offset": "base_offset",
+    "leader_epoch": "leader_epoch",
+    "batch_crc": "crc",
+}
+# Rows whose keys the driver holds: some 20 MB.
+MOST_AT_HAND = 100_000
 KRAFT_VERSION = ("cluster_id", "offset", "leader_epoch", "kraft_version")
 # Conditions on records by which the statistics of row groups rule out nearly all of them.
 IS_KRAFT_VERSION = ds.field("kraft_version", "kraft_version").is_valid()
@@ -35,10 +44,8 @@ OWNER = pa.schema(
 )
 
 
-def batches_to_record(
-    lake: Lake, scanned: DataFrame, ranges: Sequence[Row], files: IngestFiles
-) -> DataFrame | None:
-    """Rows of BATCHES (but LOADED) that their replicas had not shown before; None if there are none.
+def batches_to_record(lake: Lake, scanned: DataFrame, ranges: Sequence[Row], files: IngestFiles) -> DataFrame:
+    """Rows of BATCHES (but LOADED) that their replicas had not shown before.
 
     scanned: good batches (scanning.SCANNED). ranges: their rows of spark_frames.file_ranges.
     """
@@ -47,17 +54,12 @@ def batches_to_record(
     fresh = _with_owners(lake, scanned, files).select([n for n in BATCHES.names if n not in run_columns])
     if overlap(ranges, files.replica_of):
         fresh = fresh.dropDuplicates(key)
-    start = _first_offset(ranges)
-    if not _holds_from(lake, BATCHES, "base_offset", start, files):
-        return fresh
-    known = _known(lake, BATCHES, files).where(F.col("base_offset") >= start).select(*key)
-    return _unless_empty(fresh.join(known, key, "left_anti"))
+    known = _known_from(lake, BATCHES, "base_offset", _first_offset(ranges), files, key)
+    return fresh if known is None else fresh.join(known, key, "left_anti")
 
 
-def batches_to_decode(
-    lake: Lake, scanned: DataFrame, ranges: Sequence[Row], files: IngestFiles
-) -> DataFrame | None:
-    """One copy of each batch that no replica of the cluster had shown before; None if there are none.
+def batches_to_decode(lake: Lake, scanned: DataFrame, ranges: Sequence[Row], files: IngestFiles) -> DataFrame:
+    """One copy of each batch that no replica of the cluster had shown before.
 
     Parameters as in batches_to_record. Rows have `address` and `size_bytes`, as decode_batches wants them.
     """
@@ -66,20 +68,19 @@ def batches_to_decode(
     if len(distinct) < len(ranges):
         numbers = sorted({row["file_number"] for row in distinct})
         chosen = scanned.where(f"file_number IN ({', '.join(map(str, numbers))})")
-    start = _first_offset(ranges)
-    some_known = _holds_from(lake, RECORDS, "offset", start, files)
-    if some_known or overlap(distinct, files.cluster_of):
+    known = _known_from(lake, RECORDS, "offset", _first_offset(ranges), files, list(OF_RECORDS))
+    if known is not None or overlap(distinct, files.cluster_of):
         chosen = one_copy(_with_owners(lake, chosen, files))
-    if not some_known:
+    if known is None:
         return chosen
-    known = _by_batch(_known(lake, RECORDS, files).where(F.col("offset") >= start))
-    return _unless_empty(chosen.join(known.select(*BATCH), list(BATCH), "left_anti"))
+    return chosen.join(known.withColumnsRenamed(OF_RECORDS), list(BATCH), "left_anti")
 
 
 def lost_values(lake: Lake, scanned: DataFrame, files: IngestFiles) -> DataFrame:
     """Values of records that could not be decoded, as damage of every scanned file that holds their batch."""
     lost = F.col("unread_reason").isNotNull() & ~F.col("unread_reason").isin(*UNKNOWN_VALUES)
-    unread = _by_batch(_known(lake, RECORDS, files).where(lost))
+    of_clusters = lake.read(RECORDS).where(in_clusters(files.clusters))
+    unread = of_clusters.where(lost).withColumnsRenamed(OF_RECORDS)
     held = _with_owners(lake, scanned, files).select(*BATCH, "file_number", "position", "last_offset")
     # Of a batch whose records cannot be separated all are lost from there on; there may be none.
     is_rest = F.col("unread_reason").isin(sorted(BATCH_REASONS))
@@ -121,28 +122,24 @@ def _with_owners(lake: Lake, batches: DataFrame, files: IngestFiles) -> DataFram
     return batches.join(F.broadcast(lake.spark.createDataFrame(table)), "file_number")
 
 
-def _holds_from(lake: Lake, table: Table, offset: str, start: int, files: IngestFiles) -> bool:
-    """Whether a table holds anything of the clusters from an offset on: not where logs just grew.
+def _known_from(
+    lake: Lake, table: Table, offset: str, start: int, files: IngestFiles, key: Sequence[str]
+) -> DataFrame | None:
+    """The keys of what a table holds of the clusters from an offset on; None if it holds nothing there.
 
-    Asked without Spark, which needs a second to plan the query.
+    Logs that just grew have nothing there, and nightly captures little. Few keys are read without Spark,
+    which needs a second to plan the query, and shuffle neither side of a join.
     """
-    later = ds.field(offset) >= start
-    return delta_rs.count_rows(lake.path, table, where=later, cluster_id=files.clusters) > 0
-
-
-def _known(lake: Lake, table: Table, files: IngestFiles) -> DataFrame:
-    """What a table holds of the clusters."""
-    return lake.read(table).where(in_clusters(files.clusters))
+    later, clusters = ds.field(offset) >= start, files.clusters
+    held = delta_rs.count_rows(lake.path, table, where=later, cluster_id=clusters)
+    if held == 0:
+        return None
+    if held > MOST_AT_HAND:
+        known = lake.read(table).where(in_clusters(clusters)).where(F.col(offset) >= start)
+        return known.select(*key)
+    rows = delta_rs.arrow_with(lake.path, table, key, later, cluster_id=clusters)
+    return F.broadcast(lake.spark.createDataFrame(rows.group_by(key).aggregate([])))
 
 
 def _first_offset(ranges: Sequence[Row]) -> int:
     return min(row["first_offset"] for row in ranges)
-
-
-def _by_batch(records: DataFrame) -> DataFrame:
-    """Records with the key of their batch named as batches have it."""
-    return records.withColumnsRenamed({"batch_base_offset": "base_offset", "batch_crc": "crc"})
-
-
-def _unless_empty(frame: DataFrame) -> DataFrame | None:
-    return None if frame.isEmpty() else frame

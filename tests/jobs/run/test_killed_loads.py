@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from tests.jobs.lakes import content, opened, run, versions
+from transforms.ingest import new_batches
+from transforms.ingest.new_batches import MOST_AT_HAND
 from transforms.lake.tables import BATCHES, CAPTURES, RECORDS, SEGMENTS, SNAPSHOT_RECORDS, SNAPSHOTS
 
 CLUSTER = "rPoTXydvQsK3Nv6AA77Cqg"
@@ -36,7 +38,12 @@ def test_the_same_load_again(killed: Any, golden: Path) -> None:
     assert set(after) == {table.name for table in (*BIG, *REST)}
 
 
-def test_a_load_of_more(killed: Any, golden: Path, lake: Any) -> None:
+@pytest.mark.parametrize("at_hand", [0, MOST_AT_HAND])
+def test_a_load_of_more(
+    killed: Any, golden: Path, lake: Any, monkeypatch: pytest.MonkeyPatch, at_hand: int
+) -> None:
+    """Spark reads the keys of more rows than the driver may hold."""
+    monkeypatch.setattr(new_batches, "MOST_AT_HAND", at_hand)
     assert run(killed.path, golden / "dynamic-membership", verb="ingest") == 0
     found, wanted = content(killed, CLUSTER), content(lake, CLUSTER)
     for table in (*BIG, *REST):
