@@ -15,44 +15,37 @@ FROM partitions;
 
 -- When did leadership move, from which broker to which, and did the former leader cause it (fenced, in controlled
 -- shutdown, unregistered)? What the batch of the change did to that broker counts, wherever in it, and nothing later: a
--- batch is appended at once. reassignment: the record changes the replicas, too. caused_by_broker is null if no broker
--- left. Unclean: Kafka recorded RECOVERING, or (before release 3.2) the leader was neither in the ISR nor in the ELR
--- nor an adding replica. Not exact: only a snapshot over a gap shows it; it happened at or before, and what caused it
--- is not known.
+-- batch is appended at once, with one time of its leader. reassignment: the record changes the replicas, too.
+-- caused_by_broker is null if no broker left. Unclean: Kafka recorded RECOVERING, or (before release 3.2) the leader was
+-- neither in the ISR nor in the ELR nor an adding replica. Not exact: only a snapshot over a gap shows it; it happened
+-- at or before, and what caused it is not known. Nor is it where no registration of the former leader is known.
 CREATE OR REPLACE VIEW leader_changes AS
-WITH turns AS (
-  SELECT cluster_id, valid_from_offset AS `offset` FROM brokers WHERE valid_from_exact
-  UNION
-  SELECT cluster_id, valid_to_offset FROM brokers WHERE valid_to_exact
-), turn_batches AS (
-  SELECT t.cluster_id, t.`offset`, MIN(r.batch_base_offset) AS base_offset
-  FROM turns t
-  JOIN records r ON r.cluster_id = t.cluster_id AND r.`offset` = t.`offset`
-  JOIN replays s
-    ON s.cluster_id = r.cluster_id AND s.leader_epoch = r.leader_epoch AND s.content_digest IS NULL
-   AND r.`offset` >= s.first_offset AND r.`offset` < s.end_offset
-  GROUP BY t.cluster_id, t.`offset`
-), broker_states AS (
-  -- Of several states that one batch gave a broker, only the last holds for any offset.
-  SELECT v.cluster_id, v.broker_id, v.fenced, v.in_controlled_shutdown, v.valid_from_offset,
-         COALESCE(begun.base_offset, v.valid_from_offset) AS from_batch,
-         COALESCE(ended.base_offset, v.valid_to_offset) AS to_batch
+WITH broker_states AS (
+  -- batch_at: the leader's own time of the record, unless an end of transaction made it visible; ended_batch_at: of the
+  -- record that ended the state, but of an unregistration, which leaves no row.
+  SELECT v.cluster_id, v.broker_id, v.fenced, v.in_controlled_shutdown, v.valid_from_offset, v.record_leader_epoch,
+         CASE WHEN v.record_offset = v.valid_from_offset THEN v.appended_at END AS batch_at,
+         v.valid_to_offset, v.valid_to_at, n.record_leader_epoch AS ended_leader_epoch,
+         CASE WHEN n.record_offset = n.valid_from_offset THEN n.appended_at END AS ended_batch_at
   FROM brokers v
-  LEFT JOIN turn_batches begun ON begun.cluster_id = v.cluster_id AND begun.`offset` = v.valid_from_offset
-  LEFT JOIN turn_batches ended ON ended.cluster_id = v.cluster_id AND ended.`offset` = v.valid_to_offset
+  LEFT JOIN brokers n
+    ON n.cluster_id = v.cluster_id AND n.broker_id = v.broker_id AND n.valid_from_offset = v.valid_to_offset
+), known_brokers AS (
+  SELECT cluster_id, broker_id, MIN(valid_from_offset) AS first_offset FROM brokers GROUP BY cluster_id, broker_id
 )
 SELECT c.cluster_id, c.topic_id, c.topic_name, c.partition_id, c.valid_from_offset AS `offset`,
        c.valid_from_at AS changed_at, former.leader AS leader_before, c.leader, c.leader_epoch,
        CASE WHEN NOT c.valid_from_exact THEN NULL
             WHEN former.leader = -1 THEN 'leader found'
             WHEN NOT array_contains(c.replicas, former.leader) THEN 'reassignment'
+            WHEN k.broker_id IS NULL THEN NULL
             WHEN b.broker_id IS NULL THEN 'unregistered'
             WHEN b.fenced THEN 'fenced'
             WHEN b.in_controlled_shutdown THEN 'controlled shutdown'
             WHEN former.replicas <> c.replicas THEN 'reassignment'
             WHEN array_position(c.replicas, c.leader) = 1 THEN 'preferred leader'
             ELSE 'elected' END AS cause,
-       CASE WHEN c.valid_from_exact AND former.leader <> -1
+       CASE WHEN c.valid_from_exact AND k.broker_id IS NOT NULL
              AND (b.broker_id IS NULL OR b.fenced OR b.in_controlled_shutdown)
             THEN former.leader END AS caused_by_broker,
        CASE WHEN c.valid_from_exact AND former.leader <> -1 AND (b.fenced OR b.in_controlled_shutdown)
@@ -67,9 +60,20 @@ FROM partitions former
 JOIN partitions c
   ON former.cluster_id = c.cluster_id AND former.topic_id = c.topic_id AND former.partition_id = c.partition_id
  AND former.valid_to_offset = c.valid_from_offset AND former.leader <> c.leader
+LEFT JOIN known_brokers k
+  ON k.cluster_id = c.cluster_id AND k.broker_id = former.leader AND k.first_offset <= c.valid_from_offset
 LEFT JOIN broker_states b
   ON b.cluster_id = c.cluster_id AND b.broker_id = former.leader
- AND b.from_batch <= c.valid_from_offset AND (b.to_batch IS NULL OR b.to_batch > c.valid_from_offset);
+ AND (b.valid_from_offset <= c.valid_from_offset
+      OR b.record_leader_epoch = c.record_leader_epoch AND b.batch_at = c.appended_at
+         AND c.record_offset = c.valid_from_offset)
+ AND (b.valid_to_offset IS NULL
+      OR b.valid_to_offset > c.valid_from_offset
+         AND NOT COALESCE(c.record_offset = c.valid_from_offset
+                          AND CASE WHEN b.ended_leader_epoch IS NULL
+                                   THEN b.valid_to_at = c.valid_from_at AND c.appended_at = c.valid_from_at
+                                   ELSE b.ended_leader_epoch = c.record_leader_epoch
+                                        AND b.ended_batch_at = c.appended_at END, FALSE));
 
 -- Which elections may have lost records? Those that elected a leader outside the ISR and the ELR.
 CREATE OR REPLACE VIEW unclean_elections AS
