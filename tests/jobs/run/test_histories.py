@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ from pyspark.sql import functions as F
 
 from dashboards import embedded_sql
 from jobs.time_travel.replica_source import open_replica
+from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.image.history import History, rows
 from kraft_core.image.image import Image
 from kraft_core.image.tables import KINDS
+from tests.jobs.lakes import run
 from transforms.histories.missing import INCOMPLETE
 from transforms.histories.replay_plan import replays
 from transforms.histories.replay_tasks import RefusedInTasks, others_by_tasks, partitions_by_tasks
@@ -236,6 +239,29 @@ def test_brokers_that_were_fenced_and_what_it_did(sql: Any) -> None:
         ("controlled shutdown", 11, 698),
         ("controlled shutdown", 12, 135),
         ("fenced", 12, 125),
+    ]
+
+
+def test_no_cause_without_the_registration_of_the_former_leader(golden: Path, tmp_path: Path) -> None:
+    """A log without its beginning, and no checkpoint: broker 12 registers again at 1490, 11 at 2949."""
+    target = tmp_path / "node-3"
+    shutil.copytree(golden / "dynamic-membership/node-3", target)
+    for path in (target / LOG_DIR_NAME).iterdir():
+        if path.suffix == ".checkpoint" or path.name == f"{0:020d}.log":
+            path.unlink()
+    run(tmp_path / "lake", target, flags=("--fail-on", "never"))
+    found = embedded_sql.query(
+        tmp_path / "lake",
+        "leader_changes",
+        "SELECT leader_before, cause, MIN(`offset`) FROM leader_changes WHERE leader_before <> -1 "
+        "GROUP BY 1, 2 ORDER BY 3",
+    )
+    assert found is not None
+    assert [tuple(row.values()) for row in found.to_pylist()] == [
+        (12, None, 1187),
+        (11, None, 1852),
+        (12, "controlled shutdown", 2054),
+        (11, "controlled shutdown", 3343),
     ]
 
 
