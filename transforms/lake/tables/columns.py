@@ -1,8 +1,8 @@
-"""Columns and types that several tables share."""
+"""Columns and types that several tables share, and the tables of clusters."""
 
 from __future__ import annotations
 
-from transforms.lake.tables.declaration import Column, required
+from transforms.lake.tables.declaration import Column, Table, required
 
 # For times read from a log (kraft_core.columnar.timestamps).
 WITHIN = "clamped to the years 1 to 9999"
@@ -44,3 +44,10 @@ VOTERS_TYPE = (
 )
 
 REPLICA_STRUCT = "STRUCT<node_id: INT, directory_id: STRING>"
+
+
+def of_clusters(
+    name: str, comment: str, key: tuple[str, ...], *columns: Column, recomputed: bool = False
+) -> Table:
+    """A table of what belongs to clusters: a row is identified by its cluster and `key`."""
+    return Table(name, comment, (CLUSTER_ID, *columns), ("cluster_id", *key), recomputed)

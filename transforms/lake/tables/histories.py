@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transforms.lake.tables.columns import CLUSTER_ID, WITHIN
+from transforms.lake.tables.columns import WITHIN, of_clusters
 from transforms.lake.tables.declaration import Column, Table, required
 
 # Raised when the replay of the same path finds more, or names it otherwise: a run replays all of it again.
@@ -54,9 +54,7 @@ VERSION = (
         "Whether a record shows its end; false: a snapshot no longer contains it, and it ended at or before",
     ),
     Column(
-        "earliest_to_offset",
-        "BIGINT",
-        "Unless valid_to_exact, the lowest offset at which it can have ended",
+        "earliest_to_offset", "BIGINT", "Unless valid_to_exact, the lowest offset at which it can have ended"
     ),
     Column("earliest_to_at", "TIMESTAMP", "Time of earliest_to_offset: it did not end before"),
     Column(
@@ -90,13 +88,7 @@ VERSION = (
 
 def history(name: str, comment: str, key: tuple[str, ...], *columns: Column) -> Table:
     """A table of versions of one kind of thing, identified by `key`."""
-    return Table(
-        name,
-        comment,
-        (CLUSTER_ID, *columns, *VERSION),
-        key=("cluster_id", *key, "valid_from_offset"),
-        recomputed=True,
-    )
+    return of_clusters(name, comment, (*key, "valid_from_offset"), *columns, *VERSION, recomputed=True)
 
 
 TOPICS = history(
@@ -263,74 +255,61 @@ HISTORIES: tuple[Table, ...] = (
     ZK_MIGRATION_STATES,
 )
 
-METADATA_TRANSACTIONS = Table(
+METADATA_TRANSACTIONS = of_clusters(
     "metadata_transactions",
     "A metadata transaction (KIP-868): its records take effect at its end",
-    (
-        CLUSTER_ID,
-        required("begun_offset", "BIGINT", "Offset of the record that began it"),
-        Column("ended_offset", "BIGINT", "Offset of the record that ended or aborted it; null if it is open"),
-        Column("name", "STRING", "Name given by the controller"),
-        required("outcome", "STRING", "ended, aborted (its records have no effect) or open"),
-        Column("reason", "STRING", "Why it was aborted"),
-        Column("begun_at", "TIMESTAMP", "Timestamp of the record that began it"),
-        Column("ended_at", "TIMESTAMP", "Timestamp of the record that ended or aborted it"),
-        required(
-            "commit_status", "STRING", "Status of the record that closed it, or that began it if it is open"
-        ),
+    ("begun_offset",),
+    required("begun_offset", "BIGINT", "Offset of the record that began it"),
+    Column("ended_offset", "BIGINT", "Offset of the record that ended or aborted it; null if it is open"),
+    Column("name", "STRING", "Name given by the controller"),
+    required("outcome", "STRING", "ended, aborted (its records have no effect) or open"),
+    Column("reason", "STRING", "Why it was aborted"),
+    Column("begun_at", "TIMESTAMP", "Timestamp of the record that began it"),
+    Column("ended_at", "TIMESTAMP", "Timestamp of the record that ended or aborted it"),
+    required(
+        "commit_status", "STRING", "Status of the record that closed it, or that began it if it is open"
     ),
-    key=("cluster_id", "begun_offset"),
     recomputed=True,
 )
 
-REPLAYS = Table(
+REPLAYS = of_clusters(
     "replays",
     "What the histories were replayed from: a range of the log, or a snapshot over a gap",
-    (
-        CLUSTER_ID,
-        required("step", "INT", "Its position in the replay, from 0"),
-        required(
-            "first_offset", "BIGINT", "First offset, inclusive; of a snapshot, the last offset it replaces"
-        ),
-        required("end_offset", "BIGINT", "End offset, exclusive"),
-        required("leader_epoch", "INT", "Leader epoch"),
-        required("commit_status", "STRING", "Commit status of these offsets"),
-        Column("content_digest", "STRING", "Key of a snapshot in table snapshots; null for the log"),
-        Column("last_contained_log_at", "TIMESTAMP", f"Of a snapshot: LastContainedLogTimestamp, {WITHIN}"),
-        Column(
-            "replay_version", "INT", "Version of the replay code; ranges of other versions are replayed again"
-        ),
+    ("step",),
+    required("step", "INT", "Its position in the replay, from 0"),
+    required("first_offset", "BIGINT", "First offset, inclusive; of a snapshot, the last offset it replaces"),
+    required("end_offset", "BIGINT", "End offset, exclusive"),
+    required("leader_epoch", "INT", "Leader epoch"),
+    required("commit_status", "STRING", "Commit status of these offsets"),
+    Column("content_digest", "STRING", "Key of a snapshot in table snapshots; null for the log"),
+    Column("last_contained_log_at", "TIMESTAMP", f"Of a snapshot: LastContainedLogTimestamp, {WITHIN}"),
+    Column(
+        "replay_version", "INT", "Version of the replay code; ranges of other versions are replayed again"
     ),
-    key=("cluster_id", "step"),
     recomputed=True,
 )
 
-REFUSED_RECORDS = Table(
+REFUSED_RECORDS = of_clusters(
     "refused_records",
     "A record on the replay path, of the log or of a checkpoint, that Kafka refuses to replay: the first "
     "1,000 of a cluster (rule 49)",
-    (
-        CLUSTER_ID,
-        required(
-            "offset", "BIGINT", "Offset of the record; of one in a checkpoint, the last offset that it covers"
-        ),
-        required("leader_epoch", "INT", "Leader epoch of the record, or of the checkpoint"),
-        required("type", "STRING", "Type of the record"),
-        required("cause", "STRING", "Kind of the refusal: unknown_topic, other_broker_epoch, ..."),
-        required("subject", "STRING", "What the record refers to: a topic, a broker, ..."),
-        required("reason", "STRING", "Why Kafka refuses it, as text"),
-        required(
-            "by_controllers_only", "BOOLEAN", "Whether brokers apply it, and only controllers refuse it"
-        ),
-        required("commit_status", "STRING", "Commit status of the record"),
-        required(
-            "base_end_offset",
-            "BIGINT",
-            "End of the checkpoint that it was replayed onto, or that holds it; 0: none",
-        ),
-        required("base_content_digest", "STRING", "SHA-256 of that checkpoint; empty: none"),
-        required("log_digest", "STRING", "Digest of the epochs and offsets of the log replayed up to it"),
+    ("offset", "leader_epoch", "type", "reason"),
+    required(
+        "offset", "BIGINT", "Offset of the record; of one in a checkpoint, the last offset that it covers"
     ),
-    key=("cluster_id", "offset", "leader_epoch", "type", "reason"),
+    required("leader_epoch", "INT", "Leader epoch of the record, or of the checkpoint"),
+    required("type", "STRING", "Type of the record"),
+    required("cause", "STRING", "Kind of the refusal: unknown_topic, other_broker_epoch, ..."),
+    required("subject", "STRING", "What the record refers to: a topic, a broker, ..."),
+    required("reason", "STRING", "Why Kafka refuses it, as text"),
+    required("by_controllers_only", "BOOLEAN", "Whether brokers apply it, and only controllers refuse it"),
+    required("commit_status", "STRING", "Commit status of the record"),
+    required(
+        "base_end_offset",
+        "BIGINT",
+        "End of the checkpoint that it was replayed onto, or that holds it; 0: none",
+    ),
+    required("base_content_digest", "STRING", "SHA-256 of that checkpoint; empty: none"),
+    required("log_digest", "STRING", "Digest of the epochs and offsets of the log replayed up to it"),
     recomputed=True,
 )

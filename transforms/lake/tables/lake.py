@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from transforms.lake.tables.columns import CLUSTER_ID, LOADED
+from transforms.lake.tables.columns import LOADED, of_clusters
 from transforms.lake.tables.declaration import Column, Table, required
 
 RUNS = Table(
@@ -34,41 +34,33 @@ RUNS = Table(
     key=("run_id",),
 )
 
-CLUSTER_NAMES = Table(
+CLUSTER_NAMES = of_clusters(
     "cluster_names",
     "Names of clusters, from kraftlake.toml",
-    (
-        CLUSTER_ID,
-        required("name", "STRING", "Name, accepted wherever a cluster id is"),
-        Column("environment", "STRING", "Such as production or test"),
-        Column("owner", "STRING", "Whom to contact"),
-    ),
-    key=("cluster_id",),
+    (),
+    required("name", "STRING", "Name, accepted wherever a cluster id is"),
+    Column("environment", "STRING", "Such as production or test"),
+    Column("owner", "STRING", "Whom to contact"),
 )
 
-DERIVATIONS = Table(
+DERIVATIONS = of_clusters(
     "derivations",
     "Whether the last derivation of a cluster succeeded",
-    (
-        CLUSTER_ID,
-        Column(
-            "failure",
-            "STRING",
-            "Why it failed; the cluster's derived rows are then older; null if it succeeded",
-        ),
-        Column(
-            "derived_rows",
-            "ARRAY<STRUCT<table_name: STRING, rows: BIGINT>>",
-            "Rows of the cluster in each derived table that has any, after the derivation; null: not counted",
-        ),
-        Column(
-            "begun_by",
-            "STRING",
-            "Run that began to change rows of the cluster and did not finish, as the next run will; null "
-            "if the rows are complete",
-        ),
-        Column("is_removed", "BOOLEAN", "Whether begun_by was removing the cluster from the lake"),
-        *(replace(column, nullable=False) for column in LOADED),
+    (),
+    Column(
+        "failure", "STRING", "Why it failed; the cluster's derived rows are then older; null if it succeeded"
     ),
-    key=("cluster_id",),
+    Column(
+        "derived_rows",
+        "ARRAY<STRUCT<table_name: STRING, rows: BIGINT>>",
+        "Rows of the cluster in each derived table that has any, after the derivation; null: not counted",
+    ),
+    Column(
+        "begun_by",
+        "STRING",
+        "Run that began to change rows of the cluster and did not finish, as the next run will; null "
+        "if the rows are complete",
+    ),
+    Column("is_removed", "BOOLEAN", "Whether begun_by was removing the cluster from the lake"),
+    *(replace(column, nullable=False) for column in LOADED),
 )
