@@ -8,97 +8,58 @@ declare it.
 
 from __future__ import annotations
 
-from kraft_core.messages.schema import V0, Field, Message, Versions, since
+from dataclasses import replace
+
+from kraft_core.messages.schema import V0, Field, Message, Versions, since, snake_case, struct, structs
 
 ABORT, COMMIT, LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER, KRAFT_VERSION, KRAFT_VOTERS = range(7)
 
 _VERSION = Field("version", "int16")
 
 
+def _control(name: str, type_name: str, versions: Versions, *fields: Field) -> Message:
+    return Message(name, None, versions, (_VERSION, *fields), type_name, snake_case(type_name))
+
+
 def _voters(name: str) -> Field:
-    return Field(
-        name,
-        "struct",
-        array=True,
-        fields=(Field("voterId", "int32"), Field("voterDirectoryId", "uuid", versions=since(1))),
-    )
+    return structs(name, Field("voterId", "int32"), Field("voterDirectoryId", "uuid", versions=since(1)))
 
 
 def _end_transaction(type_name: str) -> Message:
-    return Message(
-        "EndTxnMarker",
-        None,
-        V0,
-        (_VERSION, Field("coordinatorEpoch", "int32")),
-        type_name=type_name,
-        column=type_name.lower(),
-        flexible=False,
-    )
+    marker = _control("EndTxnMarker", type_name, V0, Field("coordinatorEpoch", "int32"))
+    return replace(marker, flexible=False)
 
 
 CONTROL_RECORDS: dict[int, Message] = {
     ABORT: _end_transaction("ABORT"),
     COMMIT: _end_transaction("COMMIT"),
-    LEADER_CHANGE: Message(
+    LEADER_CHANGE: _control(
         "LeaderChangeMessage",
-        None,
+        "LeaderChange",
         Versions(0, 1),
-        (_VERSION, Field("leaderId", "int32"), _voters("voters"), _voters("grantingVoters")),
-        type_name="LeaderChange",
-        column="leader_change",
+        Field("leaderId", "int32"),
+        _voters("voters"),
+        _voters("grantingVoters"),
     ),
-    SNAPSHOT_HEADER: Message(
-        "SnapshotHeaderRecord",
-        None,
-        V0,
-        (_VERSION, Field("lastContainedLogTimestamp", "int64")),
-        type_name="SnapshotHeader",
-        column="snapshot_header",
+    SNAPSHOT_HEADER: _control(
+        "SnapshotHeaderRecord", "SnapshotHeader", V0, Field("lastContainedLogTimestamp", "int64")
     ),
-    SNAPSHOT_FOOTER: Message(
-        "SnapshotFooterRecord",
-        None,
-        V0,
-        (_VERSION,),
-        type_name="SnapshotFooter",
-        column="snapshot_footer",
-    ),
-    KRAFT_VERSION: Message(
-        "KRaftVersionRecord",
-        None,
-        V0,
-        (_VERSION, Field("kRaftVersion", "int16")),
-        type_name="KRaftVersion",
-        column="kraft_version",
-    ),
-    KRAFT_VOTERS: Message(
+    SNAPSHOT_FOOTER: _control("SnapshotFooterRecord", "SnapshotFooter", V0),
+    KRAFT_VERSION: _control("KRaftVersionRecord", "KRaftVersion", V0, Field("kRaftVersion", "int16")),
+    KRAFT_VOTERS: _control(
         "VotersRecord",
-        None,
+        "KRaftVoters",
         V0,
-        (
-            _VERSION,
-            Field(
-                "voters",
-                "struct",
-                array=True,
-                fields=(
-                    Field("voterId", "int32"),
-                    Field("voterDirectoryId", "uuid"),
-                    Field(
-                        "endpoints",
-                        "struct",
-                        array=True,
-                        fields=(Field("name", "string"), Field("host", "string"), Field("port", "uint16")),
-                    ),
-                    Field(
-                        "kRaftVersionFeature",
-                        "struct",
-                        fields=(Field("minSupportedVersion", "int16"), Field("maxSupportedVersion", "int16")),
-                    ),
-                ),
+        structs(
+            "voters",
+            Field("voterId", "int32"),
+            Field("voterDirectoryId", "uuid"),
+            structs("endpoints", Field("name", "string"), Field("host", "string"), Field("port", "uint16")),
+            struct(
+                "kRaftVersionFeature",
+                Field("minSupportedVersion", "int16"),
+                Field("maxSupportedVersion", "int16"),
             ),
         ),
-        type_name="KRaftVoters",
-        column="kraft_voters",
     ),
 }

@@ -127,6 +127,16 @@ class Field:
         return ZERO_VALUES[self.type]
 
 
+def struct(name: str, *fields: Field, versions: Versions = ALL, tag: int | None = None) -> Field:
+    """A field that is a struct."""
+    return Field(name, "struct", versions=versions, tag=tag, fields=fields)
+
+
+def structs(name: str, *fields: Field, versions: Versions = ALL, tag: int | None = None) -> Field:
+    """A field that is an array of structs."""
+    return Field(name, "struct", array=True, versions=versions, tag=tag, fields=fields)
+
+
 def default_struct(fields: tuple[Field, ...], version: int) -> dict[str, Any]:
     """A struct whose fields hold their defaults."""
     return {field.name: field.default_value(version) for field in fields if version in field.versions}
@@ -163,13 +173,21 @@ class Message:
         if not self.column:
             object.__setattr__(self, "column", snake_case(self.name).removesuffix("_record"))
 
-    def fields_at(self, version: int) -> tuple[Field, ...]:
-        """The fields that exist in a version."""
-        return tuple(field for field in self.fields if version in field.versions)
-
     def default(self, version: int) -> dict[str, Any]:
         """The message with every field at its default."""
         return default_struct(self.fields, version)
+
+
+def metadata_record(
+    name: str,
+    id_: int,
+    versions: Versions,
+    *fields: Field,
+    layout: str | None = None,
+    older: tuple[Message, ...] = (),
+) -> Message:
+    """The definition of a metadata record."""
+    return Message(name, id_, versions, fields, layout=layout, older=older)
 
 
 def snake_case(name: str) -> str:

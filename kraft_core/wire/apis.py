@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kraft_core.messages.schema import ALL, Field, Message, Versions, since
+from kraft_core.messages.schema import ALL, Field, Message, Versions, since, struct, structs
 
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -58,20 +58,12 @@ def _api(
     )
 
 
-def _structs(name: str, *fields: Field, versions: Versions = ALL, tag: int | None = None) -> Field:
-    return Field(name, "struct", array=True, versions=versions, tag=tag, fields=fields)
-
-
-def _tagged(name: str, tag: int, *fields: Field) -> Field:
-    return Field(name, "struct", tag=tag, fields=fields)
-
-
 _ERROR = Field("errorCode", "int16")
 _THROTTLE = Field("throttleTimeMs", "int32")
 _CLUSTER_ID = Field("clusterId", "string", tag=0, nullable=ALL, default=None)
 _NO_EPOCH = (Field("epoch", "int32", default=-1), Field("endOffset", "int64", default=-1))
 _NO_SNAPSHOT = (Field("endOffset", "int64", default=-1), Field("epoch", "int32", default=-1))
-_SNAPSHOT_ID = Field("snapshotId", "struct", fields=(Field("endOffset", "int64"), Field("epoch", "int32")))
+_SNAPSHOT_ID = struct("snapshotId", Field("endOffset", "int64"), Field("epoch", "int32"))
 _DIRECTORY_ID = Field("replicaDirectoryId", "uuid", tag=0)
 
 
@@ -80,7 +72,7 @@ def _error_message(versions: Versions) -> Field:
 
 
 def _endpoint(port: Field, *more: Field) -> Field:
-    return _structs("nodeEndpoints", Field("nodeId", "int32"), Field("host", "string"), port, *more, tag=0)
+    return structs("nodeEndpoints", Field("nodeId", "int32"), Field("host", "string"), port, *more, tag=0)
 
 
 API_VERSIONS = _api(
@@ -90,11 +82,11 @@ API_VERSIONS = _api(
     (Field("clientSoftwareName", "string"), Field("clientSoftwareVersion", "string")),
     (
         _ERROR,
-        _structs(
+        structs(
             "apiKeys", Field("apiKey", "int16"), Field("minVersion", "int16"), Field("maxVersion", "int16")
         ),
         _THROTTLE,
-        _structs(
+        structs(
             "supportedFeatures",
             Field("name", "string"),
             Field("minVersion", "int16"),
@@ -102,7 +94,7 @@ API_VERSIONS = _api(
             tag=0,
         ),
         Field("finalizedFeaturesEpoch", "int64", tag=1, default=-1),
-        _structs(
+        structs(
             "finalizedFeatures",
             Field("name", "string"),
             Field("maxVersionLevel", "int16"),
@@ -142,11 +134,11 @@ FETCH = _api(
     Versions(17, 18),
     (
         _CLUSTER_ID,
-        _tagged(
+        struct(
             "replicaState",
-            1,
             Field("replicaId", "int32", default=-1),
             Field("replicaEpoch", "int64", default=-1),
+            tag=1,
         ),
         Field("maxWaitMs", "int32"),
         Field("minBytes", "int32"),
@@ -154,10 +146,10 @@ FETCH = _api(
         Field("isolationLevel", "int8"),
         Field("sessionId", "int32"),
         Field("sessionEpoch", "int32", default=-1),
-        _structs(
+        structs(
             "topics",
             Field("topicId", "uuid"),
-            _structs(
+            structs(
                 "partitions",
                 Field("partition", "int32"),
                 Field("currentLeaderEpoch", "int32", default=-1),
@@ -169,31 +161,31 @@ FETCH = _api(
                 Field("highWatermark", "int64", versions=since(18), tag=1, default=MAX_INT64),
             ),
         ),
-        _structs("forgottenTopicsData", Field("topicId", "uuid"), Field("partitions", "int32", array=True)),
+        structs("forgottenTopicsData", Field("topicId", "uuid"), Field("partitions", "int32", array=True)),
         Field("rackId", "string"),
     ),
     (
         _THROTTLE,
         _ERROR,
         Field("sessionId", "int32"),
-        _structs(
+        structs(
             "responses",
             Field("topicId", "uuid"),
-            _structs(
+            structs(
                 "partitions",
                 Field("partitionIndex", "int32"),
                 _ERROR,
                 Field("highWatermark", "int64"),
                 Field("lastStableOffset", "int64", default=-1),
                 Field("logStartOffset", "int64", default=-1),
-                _tagged("divergingEpoch", 0, *_NO_EPOCH),
-                _tagged(
+                struct("divergingEpoch", *_NO_EPOCH, tag=0),
+                struct(
                     "currentLeader",
-                    1,
                     Field("leaderId", "int32", default=-1),
                     Field("leaderEpoch", "int32", default=-1),
+                    tag=1,
                 ),
-                _tagged("snapshotId", 2, *_NO_SNAPSHOT),
+                struct("snapshotId", *_NO_SNAPSHOT, tag=2),
                 Field(
                     "abortedTransactions",
                     "struct",
@@ -217,10 +209,10 @@ FETCH_SNAPSHOT = _api(
         _CLUSTER_ID,
         Field("replicaId", "int32", default=-1),
         Field("maxBytes", "int32", default=_MAX_INT32),
-        _structs(
+        structs(
             "topics",
             Field("name", "string"),
-            _structs(
+            structs(
                 "partitions",
                 Field("partition", "int32"),
                 Field("currentLeaderEpoch", "int32"),
@@ -233,15 +225,15 @@ FETCH_SNAPSHOT = _api(
     (
         _THROTTLE,
         _ERROR,
-        _structs(
+        structs(
             "topics",
             Field("name", "string"),
-            _structs(
+            structs(
                 "partitions",
                 Field("index", "int32"),
                 _ERROR,
                 _SNAPSHOT_ID,
-                _tagged("currentLeader", 0, Field("leaderId", "int32"), Field("leaderEpoch", "int32")),
+                struct("currentLeader", Field("leaderId", "int32"), Field("leaderEpoch", "int32"), tag=0),
                 Field("size", "int64"),
                 Field("position", "int64"),
                 Field("unalignedRecords", "bytes"),
@@ -253,7 +245,7 @@ FETCH_SNAPSHOT = _api(
 
 
 def _replicas(name: str) -> Field:
-    return _structs(
+    return structs(
         name,
         Field("replicaId", "int32"),
         Field("replicaDirectoryId", "uuid", versions=since(2)),
@@ -268,17 +260,17 @@ DESCRIBE_QUORUM = _api(
     55,
     Versions(0, 2),
     (
-        _structs(
-            "topics", Field("topicName", "string"), _structs("partitions", Field("partitionIndex", "int32"))
+        structs(
+            "topics", Field("topicName", "string"), structs("partitions", Field("partitionIndex", "int32"))
         ),
     ),
     (
         _ERROR,
         _error_message(since(2)),
-        _structs(
+        structs(
             "topics",
             Field("topicName", "string"),
-            _structs(
+            structs(
                 "partitions",
                 Field("partitionIndex", "int32"),
                 _ERROR,
@@ -290,10 +282,10 @@ DESCRIBE_QUORUM = _api(
                 _replicas("observers"),
             ),
         ),
-        _structs(
+        structs(
             "nodes",
             Field("nodeId", "int32"),
-            _structs("listeners", Field("name", "string"), Field("host", "string"), Field("port", "uint16")),
+            structs("listeners", Field("name", "string"), Field("host", "string"), Field("port", "uint16")),
             versions=since(2),
         ),
     ),
@@ -311,7 +303,7 @@ DESCRIBE_CLUSTER = _api(
         Field("endpointType", "int8", default=1),
         Field("clusterId", "string"),
         Field("controllerId", "int32", default=-1),
-        _structs(
+        structs(
             "brokers",
             Field("brokerId", "int32"),
             Field("host", "string"),
