@@ -70,12 +70,15 @@ def has_consistent_leader(replica: Replica, leader_id: int | None, epoch: int) -
     return epoch != replica.epoch or None in (leader_id, known) or leader_id == known
 
 
-def common_response(replica: Replica, error: ErrorCode, leader: CurrentLeader) -> tuple[Step, bool]:
+def common_response(replica: Replica, error: ErrorCode, leader: CurrentLeader | None) -> tuple[Step, bool]:
     """The handling common to all responses, and whether the response's own handler has nothing left to do.
 
-    A response of an older epoch is ignored. Of one of a later epoch, or one that calls this replica's epoch
-    stale, only the leader is read. One that names the leader of this epoch makes this replica its follower.
+    A top-level error, without a leader, and a response of an older epoch are ignored. Of one of a later
+    epoch, or one that calls this replica's epoch stale, only the leader is read. One that names the leader of
+    this epoch makes this replica its follower.
     """
+    if leader is None:
+        return Step(replica), True
     epoch, leader_id = leader.leader_epoch, leader.leader_id
     endpoints = leader.endpoints or (replica.endpoints_of(leader_id) if leader_id is not None else ())
     stale = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -66,12 +66,10 @@ def send_begin_quorum_epoch(replica: Replica, state: Leader) -> Step:
 def handle_begin_quorum_epoch_response(
     replica: Replica, message: RaftMessage, response: BeginQuorumEpochResponse
 ) -> Step:
-    if response.leader is None:
-        return Step(replica)
     step, done = common_response(replica, response.error, response.leader)
     if done or response.error is not ErrorCode.NONE or not isinstance(step.replica.state, Leader):
         return step
-    return Step(acknowledged(step.replica, message.source), step.operations, step.messages)
+    return step.leaving(acknowledged(step.replica, message.source))
 
 
 def handle_end_quorum_epoch(replica: Replica, message: RaftMessage, request: EndQuorumEpochRequest) -> Step:
@@ -86,8 +84,7 @@ def handle_end_quorum_epoch(replica: Replica, message: RaftMessage, request: End
     state = followed(step.replica)
     if state and state.leader_id == request.leader_id:
         deadline = replica.now + _backoff(replica, request.preferred_candidates)
-        shortened = replace(step.replica, state=replace(state, fetch_deadline=deadline))
-        step = Step(shortened, step.operations, step.messages)
+        step = step.leaving(replace(step.replica, state=replace(state, fetch_deadline=deadline)))
     return step.then(respond, message, EndQuorumEpochResponse(ErrorCode.NONE, step.replica.leader))
 
 
@@ -116,11 +113,9 @@ def send_end_quorum_epoch(replica: Replica, state: Resigned) -> Step:
 def handle_end_quorum_epoch_response(
     replica: Replica, message: RaftMessage, response: EndQuorumEpochResponse
 ) -> Step:
-    if response.leader is None:
-        return Step(replica)
     step, done = common_response(replica, response.error, response.leader)
     state = step.replica.state
     if done or response.error is not ErrorCode.NONE or not isinstance(state, Resigned):
         return step
     state = replace(state, unacknowledged=state.unacknowledged - {message.source})
-    return Step(replace(step.replica, state=state), step.operations, step.messages)
+    return step.leaving(replace(step.replica, state=state))

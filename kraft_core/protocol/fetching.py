@@ -80,8 +80,6 @@ def handle_fetch_response(replica: Replica, _: RaftMessage, response: FetchRespo
 
     A snapshot id with a negative offset or epoch is not a successful fetch (both: no id, None here).
     """
-    if response.leader is None:
-        return Step(replica)
     step = _learn_leader_endpoints(replica, response)
     found, done = common_response(step.replica, response.error, response.leader)
     step = Step(found.replica, (*step.operations, *found.operations), (*step.messages, *found.messages))
@@ -121,8 +119,7 @@ def _take(replica: Replica, response: FetchResponse) -> Step:
 def _truncate(replica: Replica, end: EpochEnd) -> Step:
     known = replica.log.known_high_watermark
     if known is not None and end.end_offset < known:
-        detail = f"truncate {replica.key.id} to {end}, below its high watermark {known}"
-        raise ProtocolFault(detail)
+        raise ProtocolFault(f"truncate {replica.key.id} to {end}, below its high watermark {known}")
     return operate(replica, TruncateToDivergence(end.end_offset, end.leader_epoch))
 
 
@@ -142,8 +139,7 @@ def _append(replica: Replica, response: FetchResponse) -> Step:
     step = operate(replica, AppendAsFollower(replica.epoch, response.batches))
     if not (replica.is_voter or replica.can_become_voter):
         return step
-    flushed = replace(step.replica, flushed_offset=step.replica.log.end_offset)
-    return Step(flushed, step.operations, step.messages)
+    return step.leaving(replace(step.replica, flushed_offset=step.replica.log.end_offset))
 
 
 def learn_high_watermark(replica: Replica, high_watermark: int) -> Step:

@@ -63,8 +63,7 @@ def append(replica: Replica, batches: tuple[Batch, ...]) -> Step:
     step = operate(replica, AppendAsLeader(replica.epoch, batches))
     flushed = replace(step.replica, flushed_offset=end_offset)
     progress = leader_reached(leader_of(flushed).progress, end_offset, flushed.voters)
-    appended = Step(flushed, step.operations, step.messages)
-    return appended.then(_advance, progress).then(_complete_parked_fetches, end_offset)
+    return step.leaving(flushed).then(_advance, progress).then(_complete_parked_fetches, end_offset)
 
 
 def complete_fetch(replica: Replica, request: FetchRequest) -> tuple[Step, FetchResponse]:

@@ -193,8 +193,7 @@ def _append_added(replica: Replica, pending: PendingAdd, voter: Voter) -> Step:
         step = step.then(answer, pending.requester, pending.correlation_id, response)
     waiting = replace(pending, offset=replica.log.end_offset, is_answered=not pending.ack_when_committed)
     marked = replace(step.replica, state=replace(leader_of(replica), pending=waiting))
-    step = Step(marked, step.operations, step.messages)
-    return step.then(_append_voters, VoterSet.of((*replica.voters, voter)))
+    return step.leaving(marked).then(_append_voters, VoterSet.of((*replica.voters, voter)))
 
 
 def _append_voters(replica: Replica, voters: VoterSet) -> Step:
@@ -281,15 +280,13 @@ def _store_update(replica: Replica, request: UpdateVoterRequest) -> Step:
 
 def handle_update_voter_response(replica: Replica, _: RaftMessage, response: UpdateVoterResponse) -> Step:
     """The leader has the voter's data now; an error is retried after the update period."""
-    if response.leader is None:
-        return Step(replica)
     step, done = common_response(replica, response.error, response.leader)
     state = followed(step.replica)
     is_final = response.error in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION)
     if done or state is None or not is_final:
         return step
     updated = replace(step.replica, state=replace(state, has_updated_leader=True))
-    return Step(updated, step.operations, step.messages).then(reset_fetch_timeout)
+    return step.leaving(updated).then(reset_fetch_timeout)
 
 
 def handle_change_response(

@@ -342,6 +342,10 @@ class Step:
         after = handler(self.replica, *args, **kwargs)
         return Step(after.replica, (*self.operations, *after.operations), (*self.messages, *after.messages))
 
+    def leaving(self, replica: Replica) -> Step:
+        """The same operations and messages; `replica`: what becomes of this step's."""
+        return Step(replica, self.operations, self.messages)
+
 
 def operate(replica: Replica, operation: Operation) -> Step:
     """One log operation. A Kafka without the stale voter set reads its log again after a fetched snapshot."""

@@ -69,16 +69,6 @@ def _table() -> tuple[Transition, ...]:
 TRANSITIONS = _table()
 
 
-def is_valid_transition(before: Role, after: Role, *, bumps_epoch: bool) -> bool:
-    """Whether the table has this transition; keeping role and epoch is not a transition."""
-    if before is after and not bumps_epoch:
-        return True
-    return any(
-        (row.before, row.after) == (before, after) and row.bumps_epoch in (None, bumps_epoch)
-        for row in TRANSITIONS
-    )
-
-
 def mermaid() -> str:
     """The table as a Mermaid state diagram."""
     lines = [f"    {row.before.value} --> {row.after.value}: {row.cause}" for row in TRANSITIONS]

@@ -65,8 +65,6 @@ def fetch_snapshot(replica: Replica, state: Follower) -> Step:
 
 def handle_fetch_snapshot_response(replica: Replica, _: RaftMessage, response: FetchSnapshotResponse) -> Step:
     """Add the slice. After the last one the log restarts at the end of the snapshot."""
-    if response.leader is None:
-        return Step(replica)
     step, done = common_response(replica, response.error, response.leader)
     state = followed(step.replica)
     if done or state is None:
@@ -106,7 +104,7 @@ def _take_slice(
     step = step.then(operate, InstallSnapshot(snapshot))
     if step.replica.log.end_offset != snapshot.end_offset:
         raise ProtocolFault(f"{replica.key.id} fetched {snapshot.id}, which is not ahead of its log")
-    step = Step(replace(step.replica, flushed_offset=snapshot.end_offset), step.operations, step.messages)
+    step = step.leaving(replace(step.replica, flushed_offset=snapshot.end_offset))
     return step.then(learn_high_watermark, step.replica.log.high_watermark)
 
 

@@ -170,8 +170,7 @@ def _poll_leader(replica: Replica, state: Leader) -> Step:
         return step
     deadline = replica.now + begin_epoch_period(replica)
     later = replace(leader_of(step.replica), begin_epoch_deadline=deadline)
-    step = Step(replace(step.replica, state=later), step.operations, step.messages)
-    return step.then(send_begin_quorum_epoch, later)
+    return step.leaving(replace(step.replica, state=later)).then(send_begin_quorum_epoch, later)
 
 
 def _expire_fetches(replica: Replica) -> Step:

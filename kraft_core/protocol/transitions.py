@@ -138,7 +138,7 @@ def _leave(replica: Replica, state: State) -> Step:
         step = _fail_pending_change(replica, replica.state)
         if isinstance(state, Resigned):
             step = step.then(operate, Resign())
-    return Step(replace(step.replica, state=state, sent=()), step.operations, step.messages)
+    return step.leaving(replace(step.replica, state=state, sent=()))
 
 
 def refuse_parked_fetches(replica: Replica) -> Step:

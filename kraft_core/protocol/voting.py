@@ -111,15 +111,13 @@ def handle_vote_response(replica: Replica, message: RaftMessage, response: VoteR
     """Count a response. UNSUPPORTED_VERSION is a Kafka without pre-vote: become a candidate."""
     if response.error is ErrorCode.UNSUPPORTED_VERSION and isinstance(replica.state, Prospective):
         return _become_candidate(replica)
-    if response.leader is None:
-        return Step(replica)
     step, done = common_response(replica, response.error, response.leader)
     state = step.replica.state
     if done or response.error is not ErrorCode.NONE or not isinstance(state, Prospective | Candidate):
         return step
     votes = state.votes.record(message.source, granted=response.vote_granted)
     counted = replace(step.replica, state=replace(state, votes=votes))
-    return Step(counted, step.operations, step.messages).then(advance_election)
+    return step.leaving(counted).then(advance_election)
 
 
 def begin_election(replica: Replica) -> Step:
