@@ -1,7 +1,7 @@
 """The part that broker and controller registrations share: listeners and supported features."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from kraft_core.image.names import SECURITY_PROTOCOLS, word
@@ -44,25 +44,13 @@ def supported_features(given: Sequence[Mapping[str, Any]]) -> tuple[SupportedFea
 
 def end_point_rows(points: tuple[EndPoint, ...]) -> list[dict[str, Any]]:
     return [
-        {
-            "name": point.name,
-            "host": point.host,
-            "port": point.port,
-            "security_protocol": word(SECURITY_PROTOCOLS, point.security_protocol),
-        }
+        asdict(point) | {"security_protocol": word(SECURITY_PROTOCOLS, point.security_protocol)}
         for point in points
     ]
 
 
 def feature_rows(features: tuple[SupportedFeature, ...]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": feature.name,
-            "min_supported_version": feature.min_supported_version,
-            "max_supported_version": feature.max_supported_version,
-        }
-        for feature in features
-    ]
+    return list(map(asdict, features))
 
 
 def to_fields(points: tuple[EndPoint, ...], features: tuple[SupportedFeature, ...]) -> dict[str, Any]:

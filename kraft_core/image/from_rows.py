@@ -1,6 +1,7 @@
 """From rows of the history tables back to the things they describe: the inverse of Kind.row."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from kraft_core.format.secrets import HIDDEN
@@ -31,6 +32,12 @@ def change_of(kind: str, row: Row) -> Change:
     return Change(kind, key, value)
 
 
+def _made(of: type[Any], row: Row, **others: Any) -> Any:
+    """The thing whose fields are the columns of their names, but for the others."""
+    held = {field.name: row[field.name] for field in fields(of) if field.name not in others}
+    return of(**held, **others)
+
+
 def _number(words: Mapping[int, str], word: str) -> int:
     for number, known in words.items():
         if known == word:
@@ -40,21 +47,13 @@ def _number(words: Mapping[int, str], word: str) -> int:
 
 def _endpoints(rows: Sequence[Row]) -> tuple[EndPoint, ...]:
     return tuple(
-        EndPoint(
-            row["name"],
-            row["host"],
-            row["port"],
-            _number(names.SECURITY_PROTOCOLS, row["security_protocol"]),
-        )
+        _made(EndPoint, row, security_protocol=_number(names.SECURITY_PROTOCOLS, row["security_protocol"]))
         for row in rows
     )
 
 
 def _features(rows: Sequence[Row]) -> tuple[SupportedFeature, ...]:
-    return tuple(
-        SupportedFeature(row["name"], row["min_supported_version"], row["max_supported_version"])
-        for row in rows
-    )
+    return tuple(SupportedFeature(**row) for row in rows)
 
 
 def _topic(row: Row) -> tuple[Key, Any]:
@@ -88,29 +87,19 @@ def _partition(row: Row) -> tuple[Key, Any]:
 
 def _broker(row: Row) -> tuple[Key, Any]:
     cordoned = row["cordoned_log_dirs"]
-    return (row["broker_id"],), Broker(
-        broker_id=row["broker_id"],
-        broker_epoch=row["broker_epoch"],
-        incarnation_id=row["incarnation_id"],
+    return (row["broker_id"],), _made(
+        Broker,
+        row,
         endpoints=_endpoints(row["endpoints"]),
         features=_features(row["features"]),
-        rack=row["rack"],
-        fenced=row["fenced"],
-        in_controlled_shutdown=row["in_controlled_shutdown"],
-        is_migrating_zk_broker=row["is_migrating_zk_broker"],
         log_dirs=tuple(row["log_dirs"]),
         cordoned_log_dirs=None if cordoned is None else tuple(cordoned),
     )
 
 
 def _controller(row: Row) -> tuple[Key, Any]:
-    return (row["controller_id"],), Controller(
-        controller_id=row["controller_id"],
-        incarnation_id=row["incarnation_id"],
-        zk_migration_ready=row["zk_migration_ready"],
-        endpoints=_endpoints(row["endpoints"]),
-        features=_features(row["features"]),
-    )
+    listeners, features = _endpoints(row["endpoints"]), _features(row["features"])
+    return (row["controller_id"],), _made(Controller, row, endpoints=listeners, features=features)
 
 
 def _config(row: Row) -> tuple[Key, Any]:
@@ -123,13 +112,11 @@ def _config(row: Row) -> tuple[Key, Any]:
 
 
 def _acl(row: Row) -> tuple[Key, Any]:
-    return (row["id"],), Acl(
-        id=row["id"],
+    return (row["id"],), _made(
+        Acl,
+        row,
         resource_type=_number(names.ACL_RESOURCE_TYPES, row["resource_type"]),
-        resource_name=row["resource_name"],
         pattern_type=_number(names.PATTERN_TYPES, row["pattern_type"]),
-        principal=row["principal"],
-        host=row["host"],
         operation=_number(names.ACL_OPERATIONS, row["operation"]),
         permission_type=_number(names.ACL_PERMISSION_TYPES, row["permission_type"]),
     )
@@ -148,15 +135,7 @@ def _scram_user(row: Row) -> tuple[Key, Any]:
 
 def _delegation_token(row: Row) -> tuple[Key, Any]:
     token_id = TokenDigest(row["token_digest"])
-    return (token_id,), DelegationToken(
-        token_id=token_id,
-        owner=row["owner"],
-        requester=row["requester"],
-        renewers=tuple(row["renewers"]),
-        issue_timestamp=row["issue_timestamp"],
-        max_timestamp=row["max_timestamp"],
-        expiration_timestamp=row["expiration_timestamp"],
-    )
+    return (token_id,), _made(DelegationToken, row, token_id=token_id, renewers=tuple(row["renewers"]))
 
 
 def _feature(row: Row) -> tuple[Key, Any]:
