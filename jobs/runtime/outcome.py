@@ -37,11 +37,6 @@ MEANINGS = {
 WORTH_ANOTHER_TRY = (ExitCode.NOTHING_READABLE, ExitCode.LAKE_BUSY, ExitCode.TRY_AGAIN)
 
 
-def exit_codes() -> str:
-    """Every exit code with its meaning, as the help and the docs list them."""
-    return ", ".join(f"{code.value} {meaning}" for code, meaning in MEANINGS.items())
-
-
 def one_line(error: BaseException) -> str:
     """The first line of an error; of Spark's, without the plan that follows it."""
     lines = [line.strip() for line in str(error).splitlines()]

@@ -147,13 +147,9 @@ def check_crc(buf: Buffer, header: BatchHeader) -> bool:
     return crc == header.crc
 
 
-def read_records(buf: Buffer, header: BatchHeader) -> list[RawRecord]:
-    """All records of a batch, decompressed if necessary; DecodeError if any cannot be read."""
-    return list(iter_records(buf, header))
-
-
 def iter_records(buf: Buffer, header: BatchHeader) -> Iterator[RawRecord]:
-    """The records of a batch one by one; raises DecodeError after those that could be read.
+    """The records of a batch one by one, decompressed if necessary; raises DecodeError after those that
+    could be read.
 
     Its subclasses: TooLargeError (compression), and WrongCountError if the batch holds fewer or more records
     than its header says.

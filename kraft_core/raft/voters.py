@@ -133,17 +133,6 @@ def change_between(before: VoterSet, after: VoterSet) -> VoterChange:
     return VoterChange(tuple(added), tuple(known.values()), tuple(updated))
 
 
-def majorities_overlap(one: VoterSet, other: VoterSet) -> bool:
-    """Whether every majority of one set shares a voter with every majority of the other.
-
-    Each side picks the voters that only it has first; what it still needs it takes from the shared ones. Two
-    majorities can avoid each other only if the shared voters suffice for both.
-    """
-    shared = len(one.keys & other.keys)
-    needed = sum(max(0, side.majority - (len(side) - shared)) for side in (one, other))
-    return needed > shared
-
-
 def kafka_accepts_step(before: VoterSet, after: VoterSet) -> bool:
     """Kafka's own, weaker check (VoterSet.hasOverlappingMajority): at most one removed and one added key.
 

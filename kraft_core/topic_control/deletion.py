@@ -39,14 +39,3 @@ def delete_topics(controller: ActiveController, names: Sequence[str]) -> list[To
             result = TopicResult(name, records=records, assumed=assumed)
         results.append(result)
     return results
-
-
-def delete_topic_ids(controller: ActiveController, topic_ids: Sequence[str]) -> list[TopicResult]:
-    """The answer about each id, as ReplicationControlManager has them."""
-    known = {topic_id: name for name, topic_id in controller.image.tables.topic_ids.items()}
-    return [
-        TopicResult(topic_id, records=(TopicRecord("REMOVE_TOPIC_RECORD", 0, {"topicId": topic_id}),))
-        if topic_id in known
-        else TopicResult(topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
-        for topic_id in topic_ids
-    ]

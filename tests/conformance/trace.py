@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kraft_core.format.batch import BatchHeader, RawRecord, read_records
+from kraft_core.format.batch import BatchHeader, RawRecord, iter_records
 from kraft_core.format.codec import read_control_value
 from kraft_core.format.segment import Damage, scan
 from kraft_core.raft.batches import Batch
@@ -83,7 +83,7 @@ def _described_batch(buf: bytes, header: BatchHeader | Damage) -> Line:
     if isinstance(header, Damage):
         return {"damage": header.reason}
     line = {"b": header.base_offset, "l": header.last_offset, "e": header.leader_epoch}
-    records = read_records(buf, header)
+    records = list(iter_records(buf, header))
     return line | {"c": [_described_record(record) for record in records]} if header.is_control else line
 
 

@@ -23,9 +23,10 @@ from kraft_core.format.record import Record, read_log
 from kraft_core.image.replica import CapturedReplica
 from kraft_core.image.tables import FEATURES
 from kraft_core.messages.releases import RELEASES
-from kraft_core.storage.formatter import META_PROPERTIES, Drawn, FormatRequest, file_bytes, plan_files
+from kraft_core.storage.formatter import META_PROPERTIES, FormatRequest, plan_files
 from kraft_core.storage.log_dirs import LogDir
 from kraft_core.storage.node_config import read_node_config
+from tests.kraft_core.storage.formatted_files import Drawn, file_bytes
 
 LOG = "__cluster_metadata-0"
 

@@ -29,16 +29,15 @@ from kraft_core.raft.voters import VoterSet
 from kraft_core.storage.formatter import (
     FIRST_CHECKPOINT,
     META_PROPERTIES,
-    Drawn,
     Formatted,
     FormattedDir,
-    file_bytes,
     plan_files,
 )
 from kraft_core.storage.info import StorageInfo, storage_info
 from kraft_core.storage.node_config import NodeConfig, read_node_config
 from kraft_core.storage.tool_error import ToolError
 from tests.kafka.java_programs import ask
+from tests.kraft_core.storage.formatted_files import Drawn, file_bytes
 from tests.long.drawn_nodes import DrawnNode, drawn_node
 
 pytestmark = pytest.mark.long

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kraft_core.format.batch import read_header, read_records
+from kraft_core.format.batch import iter_records, read_header
 from kraft_core.format.codec import (
     read_control_value,
     read_message,
@@ -360,7 +360,7 @@ def golden_records(folder):
     position = 0
     while position < len(buf):
         header = read_header(buf, position)
-        for record in read_records(buf, header):
+        for record in iter_records(buf, header):
             yield record.offset, header.is_control, record.key, record.value
         position += header.size_bytes
 

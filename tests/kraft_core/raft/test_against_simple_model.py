@@ -21,7 +21,7 @@ from kraft_core.raft.batches import Batch, ControlRecord
 from kraft_core.raft.emulation import EmulatedReplica, emulate, start, voters_kafka_would_use
 from kraft_core.raft.epochs import EpochEnd
 from kraft_core.raft.log import ReplicaLog, Snapshot, controls_of_log
-from kraft_core.raft.voters import ReplicaKey, Voter, VoterSet, change_between, majorities_overlap
+from kraft_core.raft.voters import ReplicaKey, Voter, VoterSet, change_between
 from kraft_core.raft.watermark import begin_leading, follower_fetched, leader_reached
 from tests.kraft_core.raft.simple_model import SimpleLog, majorities_always_meet, majority_reached
 
@@ -191,11 +191,6 @@ def test_high_watermark(first: VoterSet, steps: list, epoch_start: int) -> None:
         if looked and reached is not None and reached > epoch_start:
             known = max(known or 0, reached)
         assert progress.high_watermark == known
-
-
-@given(one=voter_sets, other=voter_sets)
-def test_overlap(one: VoterSet, other: VoterSet) -> None:
-    assert majorities_overlap(one, other) == majorities_always_meet(one, other)
 
 
 @given(one=voter_sets, other=voter_sets)

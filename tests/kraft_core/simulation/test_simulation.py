@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from kraft_core.protocol.roles import Role, is_valid_transition
 from kraft_core.simulation.quorum import SimulatedQuorum
 from kraft_core.simulation.runs import SimulatedRun, random_run, report, shrink, simulate
 from kraft_core.simulation.setup import Setup
+from tests.conformance.test_roles import reachable
 
 # What Kafka believes, and what it then writes into snapshots: the stale set itself, not what comes of it.
 STALENESS = frozenset({16, 17})
@@ -96,14 +96,6 @@ def test_role_transitions_follow_the_table() -> None:
         for node, (role, epoch) in after.items():
             was, had = before[node]
             assert epoch >= had or quorum.replicas[node].log.end_offset == 0
-            assert _is_reachable(was, role, bumped=epoch > had)
+            # One action may take several steps.
+            assert role in reachable(was, within_epoch=epoch == had)
         before = after
-
-
-def _is_reachable(before: Role, after: Role, *, bumped: bool) -> bool:
-    """Over the several steps that one action may take; within an epoch a leader is not elected anew."""
-    if not bumped:
-        return not (before is Role.RESIGNED and after is Role.LEADER)
-    return any(
-        is_valid_transition(role, after, bumps_epoch=bumps) for role in Role for bumps in (False, True)
-    )

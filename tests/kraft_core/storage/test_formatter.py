@@ -14,15 +14,14 @@ from kraft_core.messages.releases import RELEASES
 from kraft_core.storage.formatter import (
     FIRST_CHECKPOINT,
     META_PROPERTIES,
-    Drawn,
     FormatRequest,
     Formatted,
-    file_bytes,
     plan_files,
 )
 from kraft_core.storage.log_dirs import LogDir
 from kraft_core.storage.node_config import read_node_config
 from kraft_core.storage.tool_error import ToolError
+from tests.kraft_core.storage.formatted_files import Drawn, file_bytes
 
 ABSENT = LogDir(exists=False, is_directory=False)
 CONTROLLER = {

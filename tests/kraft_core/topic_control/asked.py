@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kraft_core.image.brokers import Broker
@@ -14,11 +15,12 @@ from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS, CONFIGS, FEATURES, PARTITIONS, TOPICS
 from kraft_core.image.topics import Topic
 from kraft_core.messages.releases import ELR_VERSION, METADATA_VERSION
+from kraft_core.protocol.errors import ErrorCode
 from kraft_core.topic_control.configuration import ConfigOp, TopicConfigChanges, alter_configs
 from kraft_core.topic_control.controller import RULES_OF, ActiveController
 from kraft_core.topic_control.controller_file import ControllerFile
 from kraft_core.topic_control.creation import create_distinct
-from kraft_core.topic_control.deletion import delete_topic_ids
+from kraft_core.topic_control.deletion import delete_topics
 from kraft_core.topic_control.elections import elect_leaders
 from kraft_core.topic_control.java import JavaRandom
 from kraft_core.topic_control.partition_change import ElectionType
@@ -113,7 +115,14 @@ def _add_partitions(controller: ActiveController, request: dict[str, Any]) -> li
 
 
 def _delete(controller: ActiveController, request: dict[str, Any]) -> list[TopicResult]:
-    return delete_topic_ids(controller, request["topics"])
+    """By id, as ReplicationControlManager is asked; ControllerApis, and delete_topics, name the topics."""
+    names = {topic_id: name for name, topic_id in controller.image.tables.topic_ids.items()}
+    return [
+        replace(delete_topics(controller, [names[each]])[0], name=each)
+        if each in names
+        else TopicResult(each, ErrorCode.UNKNOWN_TOPIC_ID)
+        for each in request["topics"]
+    ]
 
 
 def _configure(controller: ActiveController, request: dict[str, Any]) -> list[TopicResult]:

@@ -25,11 +25,6 @@ def is_commit_name(name: str) -> bool:
     return name.endswith(".json") and name[:-5].isdecimal()
 
 
-def is_commit(name: str) -> bool:
-    """Whether a path in a table's folder is that of a commit."""
-    return name.startswith(f"{LOG}/") and name.endswith(".json") and "/" not in name[len(LOG) + 1 :]
-
-
 @dataclass(frozen=True, slots=True)
 class FolderListing:
     """What is below a table's folder, by its path there."""
