@@ -120,6 +120,16 @@ def add_cluster_id(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_identity(parser: argparse.ArgumentParser) -> None:
+    """--cluster, and what --captures may lack: --cluster-id, --node-id, --captured-at."""
+    parser.add_argument("--cluster", metavar="CLUSTER", help="the cluster; optional if there is only one")
+    add_cluster_id(parser)
+    parser.add_argument(
+        "--node-id", type=node_id, metavar="N", help="node id of --captures that contain none"
+    )
+    parser.add_argument("--captured-at", type=moment_ms, metavar="TIME", help="when --captures were copied")
+
+
 class AddPaths(argparse.Action):
     """Each use adds its paths to those of the uses before; the first replaces those of the settings."""
 
@@ -133,7 +143,6 @@ def selection_of(args: argparse.Namespace, inputs: Inputs) -> Selection:
     """The selection from add_captures' arguments, whose paths have been opened."""
     from jobs.captures.given_clusters import given_clusters
     from jobs.captures.planning import Selection
-    from jobs.runtime.outcome import Failure
 
     for life in (cluster for cluster in args.cluster if "/" in cluster):
         raise Failure(

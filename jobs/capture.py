@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from jobs.captures.broker_copies import copy_broker_dir
 from jobs.captures.copying import CopyError, copy_controller
@@ -59,34 +61,18 @@ def run(args: argparse.Namespace) -> int:
     if args.to.exists() and not args.to.is_dir():
         raise Failure(f"--to {args.to} is not a folder")
     if args.broker_dirs:
-        return _copy_broker_dirs(args.sources, args.to, args.host)
-    directories = _controller_dirs(args.sources, args.to)
+        moment = datetime.now(UTC)
+        return _copy_each(args.sources, args.to, lambda source: _broker(source, args.to, moment, args.host))
+    sources = [directory.path for directory in _controller_dirs(args.sources, args.to)]
+    return _copy_each(sources, args.to, lambda source: _controller(source, args.to, args.host))
+
+
+def _copy_each(sources: Sequence[Path], target: Path, copy: Callable[[Path], dict[str, Any]]) -> int:
+    """Copy each source, and print what `copy` says of it as a line. Returns the exit code."""
     copied = 0
-    for directory in directories:
-        try:
-            copy = copy_controller(directory.path, args.to, args.host)
-        except (CopyError, OSError) as error:
-            full = failure_of(error, args.to)
-            if full is not None and full.exit_code == ExitCode.TRY_AGAIN:
-                raise full from None
-            warn_line(f"kraftlake capture: {directory.path}: {_words(error)}")
-            continue
-        copied += 1
-        print_line(json_line({"path": str(copy.path), **copy.capture, "bytes": copy.size_bytes}))
-        sys.stdout.flush()
-    if not copied:
-        return ExitCode.NOTHING_READABLE
-    return ExitCode.FINE if copied == len(directories) else ExitCode.FOUND
-
-
-def _copy_broker_dirs(sources: list[Path], target: Path, host: str) -> int:
-    """Returns the exit code."""
-    moment, copied = datetime.now(UTC), 0
     for source in sources:
         try:
-            if target.resolve().is_relative_to(source.resolve()):
-                raise CopyError(f"{target} is inside it")
-            copy = copy_broker_dir(source, target, moment, host)
+            line = copy(source)
         except (CopyError, OSError) as error:
             full = failure_of(error, target)
             if full is not None and full.exit_code == ExitCode.TRY_AGAIN:
@@ -94,11 +80,24 @@ def _copy_broker_dirs(sources: list[Path], target: Path, host: str) -> int:
             warn_line(f"kraftlake capture: {source}: {_words(error)}")
             continue
         copied += 1
-        line = {"path": str(copy.path), "broker_id": copy.broker_id, "partitions": copy.partitions}
-        print_line(json_line({**line, "source": str(source.absolute())}))
+        print_line(json_line(line))
+        sys.stdout.flush()
     if not copied:
         return ExitCode.NOTHING_READABLE
     return ExitCode.FINE if copied == len(sources) else ExitCode.FOUND
+
+
+def _controller(source: Path, target: Path, host: str) -> dict[str, Any]:
+    copy = copy_controller(source, target, host)
+    return {"path": str(copy.path), **copy.capture, "bytes": copy.size_bytes}
+
+
+def _broker(source: Path, target: Path, moment: datetime, host: str) -> dict[str, Any]:
+    if target.resolve().is_relative_to(source.resolve()):
+        raise CopyError(f"{target} is inside it")
+    copy = copy_broker_dir(source, target, moment, host)
+    line = {"path": str(copy.path), "broker_id": copy.broker_id, "partitions": copy.partitions}
+    return {**line, "source": str(source.absolute())}
 
 
 def _words(error: CopyError | OSError) -> str:

@@ -13,14 +13,13 @@ from jobs.arguments import add_format
 from jobs.runtime.local_paths import local_path
 from jobs.runtime.long_lists import add_limit, limit_of, say_more
 from jobs.runtime.outcome import ExitCode, Failure
-from jobs.runtime.output import json_line, print_line, print_lines
-from jobs.time_travel.moment import FORMS, InvalidMomentError, image_at, iso, parse_moment
+from jobs.runtime.output import print_answer
+from jobs.time_travel.moment import FORMS, InvalidMomentError, image_at, parse_moment
 from jobs.time_travel.open_source import add_lake_arguments, open_captured, open_lake, warn
-from jobs.time_travel.opened_moment import doubts_of
+from jobs.time_travel.opened_moment import OpenedMoment
 from jobs.time_travel.source import MetadataSource
 from kraft_core.image import change_text, tables
 from kraft_core.image.differences import Difference, differences
-from kraft_core.image.image import Image
 from kraft_core.image.kinds import BY_NAME
 from kraft_core.wording import count
 
@@ -69,13 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """One of the two states: the path it was read from, and the metadata.
+    """One of the two states. doubts: why it may not be whole, as far as it was known when it was read."""
 
-    doubts: why it may not be whole, in words (opened_moment.doubts_of).
-    """
-
-    path: Path
-    image: Image
+    at: OpenedMoment
     doubts: list[str]
 
 
@@ -98,13 +93,11 @@ def run(args: argparse.Namespace) -> int:
         opened[args.lake] = open_lake(args.lake, args.cluster)
     warned: list[str] = []
     before, after = (_end(end, args, opened, warned) for end in (args.before, args.after))
-    found = list(differences(before.image, after.image))
+    found = list(differences(before.at.image, after.at.image))
     if args.lake is not None:
         found = _without_secrets(found)
-    if args.format == "json":
-        print_line(json_line(_data(before, after, found)))
-    else:
-        print_lines(_lines(before, after, found, limit_of(args)))
+    lines = _lines(before, after, found, limit_of(args))
+    print_answer(args.format, lambda: _data(before, after, found), lines)
     return ExitCode.FINE
 
 
@@ -146,7 +139,8 @@ def _end(text: str, args: argparse.Namespace, opened: dict[Path, MetadataSource]
         raise Failure(str(error)) from None
     warn([note for note in notes if note not in warned], image)
     warned += notes
-    return _End(path, image, doubts_of(notes, image))
+    at = OpenedMoment(path, opened[path], image)
+    return _End(at, at.doubts)
 
 
 def _split(text: str, source: Path | None) -> tuple[Path | None, str | None]:
@@ -171,8 +165,8 @@ def _is_moment(text: str) -> bool:
 
 def _lines(before: _End, after: _End, found: list[Difference], most: int) -> Iterator[str]:
     """The differences by kind; most: how many are listed, 0: all. All are counted."""
-    yield f"from {_where(before)}"
-    yield f"to   {_where(after)}"
+    yield f"from {before.at.words}"
+    yield f"to   {after.at.words}"
     if not found:
         yield "no difference" + (" in what is known" if before.doubts or after.doubts else "")
     in_topics = _partitions_of_whole_topics(found)
@@ -214,27 +208,11 @@ def _way(difference: Difference) -> str:
     return "removed" if difference.after is None else "changed"
 
 
-def _where(end: _End) -> str:
-    image = end.image
-    return f"offset {image.offset}, epoch {image.leader_epoch}, {iso(image.timestamp)} of {end.path}"
-
-
 def _data(before: _End, after: _End, found: list[Difference]) -> dict[str, Any]:
     return {
-        "from": _position(before),
-        "to": _position(after),
+        "from": before.at.data | {"not_known": before.doubts},
+        "to": after.at.data | {"not_known": after.doubts},
         "differences": [_difference(each) for each in found],
-    }
-
-
-def _position(end: _End) -> dict[str, Any]:
-    image = end.image
-    return {
-        "path": str(end.path),
-        "offset": image.offset,
-        "leader_epoch": image.leader_epoch,
-        "timestamp": image.timestamp,
-        "not_known": end.doubts,
     }
 
 

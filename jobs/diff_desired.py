@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jobs.runtime.long_lists import limit_of, say_more
 from jobs.runtime.outcome import ExitCode, Failure
-from jobs.runtime.output import json_line, print_line, print_lines, warn_line
+from jobs.runtime.output import print_answer, warn_line
 from jobs.time_travel.opened_moment import OpenedMoment, opened_moment
 from kraft_core.desired.drift import Discrepancy, counted, drift, not_named
 from kraft_core.desired.of_image import state_in
@@ -31,11 +31,17 @@ def diff_desired(args: argparse.Namespace) -> int:
     actual = state_in(at.image)
     found = list(drift(actual, desired))
     beyond = not_named(actual, desired)
-    if args.format == "json":
-        data = {"at": at.data, "desired": list(map(str, files)), "not_named": beyond, "not_known": at.doubts}
-        print_line(json_line(data | {"differences": [asdict(each) for each in found]}))
-    else:
-        print_lines(_lines(at, files, found, beyond, limit_of(args)))
+    print_answer(
+        args.format,
+        lambda: {
+            "at": at.data,
+            "desired": list(map(str, files)),
+            "not_named": beyond,
+            "not_known": at.doubts,
+            "differences": [asdict(each) for each in found],
+        },
+        _lines(at, files, found, beyond, limit_of(args)),
+    )
     return ExitCode.FOUND if found or at.doubts else ExitCode.FINE
 
 

@@ -13,7 +13,7 @@ from jobs.runtime.finding_text import wrapped
 from jobs.runtime.lake_clusters import one_cluster
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
-from jobs.runtime.output import json_line, print_line, print_lines, warn_line
+from jobs.runtime.output import print_answer, warn_line
 from jobs.time_travel.lake_source import LakeSource, open_cluster
 from jobs.time_travel.moment import InvalidMomentError, at_offset_of, iso, parse_moment
 from jobs.time_travel.opened_moment import opened_moment
@@ -33,10 +33,8 @@ def explain_partition(args: argparse.Namespace) -> int:
     if story is None:
         words = f"topic {args.topic} has no partition {args.partition} at offset {asked.offset}"
         raise Failure(words) if asked.is_whole else _not_known(words)
-    if args.format == "json":
-        print_line(json_line(as_json(story) | {"cluster_id": asked.cluster}))
-    else:
-        print_lines(lines(story, asked.cluster))
+    of_cluster = {"cluster_id": asked.cluster}
+    print_answer(args.format, lambda: as_json(story) | of_cluster, lines(story, asked.cluster))
     return ExitCode.FINE if asked.is_whole else ExitCode.FOUND
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from jobs.arguments import AddPaths, add_cluster_id, moment_ms, must_take_its_options, node_id
+from jobs.arguments import AddPaths, add_identity, must_take_its_options
 from jobs.runtime.lakes import lake_folder
 from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import ExitCode, Failure
@@ -61,12 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="describe: from these captures",
     )
     parser.add_argument("--lake", type=lake_folder, metavar="PATH", help="describe: from a lake")
-    parser.add_argument("--cluster", metavar="CLUSTER", help="the cluster; optional if there is only one")
-    add_cluster_id(parser)
-    parser.add_argument(
-        "--node-id", type=node_id, metavar="N", help="node id of --captures that contain none"
-    )
-    parser.add_argument("--captured-at", type=moment_ms, metavar="TIME", help="when --captures were copied")
+    add_identity(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,36 +3,40 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from jobs.arguments import (
     EPOCH,
     AddPaths,
-    add_cluster_id,
     add_evidence_age,
     add_format,
-    moment_ms,
+    add_identity,
     must_take_its_options,
-    node_id,
     now_of,
 )
-from jobs.plan_broker_start import add_broker_dirs
 from jobs.plan_captures import captured_quorum
-from jobs.plan_format import add_format_arguments
+from jobs.plan_format import FORMAT_OPTIONS, add_format_arguments
 from jobs.plan_format import run as run_format
-from jobs.plan_options import OPTIONS
+from jobs.plan_questions import (
+    Answered,
+    add_broker_dirs,
+    finish_migration,
+    load,
+    start_broker,
+    stop_broker,
+    upgrade,
+)
 from jobs.plan_text import listed, risk_words, risks_and_steps, step_lines, steps_title
-from jobs.plan_topics import add_options
+from jobs.plan_topics import TOPIC_OPTIONS, add_options, topic
 from jobs.quorum.living import add_live, from_living
 from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.lakes import lake_folder
 from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import ExitCode, Failure
-from jobs.runtime.output import json_line, print_line, print_lines
+from jobs.runtime.output import json_line, print_answer, print_line
 from jobs.time_travel.moment import iso
 from kraft_core.evidence.facts import label
 from kraft_core.format.capture import STATED_SOURCES
@@ -78,21 +82,20 @@ exit codes: 0 safe, 1 safe as of, risky, unsafe, refused or not known; 2 wrong u
 5 load is refused"""
 
 
-# Other questions: a module with words_of(args), evidence_of(args) and answer_of(asked, evidence), its words,
-# and what it does.
-QUESTIONS: dict[str, tuple[str, str, str]] = {
-    "upgrade": ("jobs.plan_upgrade", "FEATURE LEVEL", "finalize a level of a feature, or downgrade to it"),
-    "release": ("jobs.plan_upgrade", "RELEASE", "finalize every feature of a release"),
-    "start-broker": ("jobs.plan_broker_start", "ID", "start a broker on its log directories"),
-    "restart-broker": ("jobs.plan_broker", "ID", "stop a broker and start it again"),
-    "remove-broker": ("jobs.plan_broker", "ID", "stop a broker for good and unregister it"),
+# Other questions: how each is answered, its words, and what it does.
+QUESTIONS: dict[str, tuple[Callable[[argparse.Namespace], Answered], str, str]] = {
+    "upgrade": (upgrade, "FEATURE LEVEL", "finalize a level of a feature, or downgrade to it"),
+    "release": (upgrade, "RELEASE", "finalize every feature of a release"),
+    "start-broker": (start_broker, "ID", "start a broker on its log directories"),
+    "restart-broker": (stop_broker, "ID", "stop a broker and start it again"),
+    "remove-broker": (stop_broker, "ID", "stop a broker for good and unregister it"),
     "topic": (
-        "jobs.plan_topics",
+        topic,
         "create|add-partitions|configure|delete|elect|reassign NAME...",
         "create topics, or change or delete them",
     ),
-    "finish-migration": ("jobs.plan_migration", "", "finish a migration from ZooKeeper"),
-    "load": ("jobs.plan_load", "RELEASE", "start a release on these logs and checkpoints"),
+    "finish-migration": (finish_migration, "", "finish a migration from ZooKeeper"),
+    "load": (load, "RELEASE", "start a release on these logs and checkpoints"),
 }
 # What each action does, and the least and greatest number of nodes it takes (None: any number).
 ACTIONS: dict[str, tuple[str, int, int | None]] = {
@@ -102,6 +105,18 @@ ACTIONS: dict[str, tuple[str, int, int | None]] = {
     "replace": ("replace a lost voter with a new disk or another node", 1, 1),
     "upgrade-kraft-version": ("finalize a level of kraft.version", 0, 0),
     "lose": ("assess the loss of these nodes", 1, None),
+}
+
+
+# The actions that take an option.
+OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "directory_id": ("add", "remove"),
+    "by": ("replace",),
+    "level": ("upgrade-kraft-version",),
+    "endpoint": ("update",),
+    "broker_dirs": ("start-broker",),
+    **dict.fromkeys((*TOPIC_OPTIONS, "controller_config"), ("topic",)),
+    **dict.fromkeys(FORMAT_OPTIONS, ("format",)),
 }
 
 
@@ -127,17 +142,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lake", type=lake_folder, metavar="PATH", help="folder of a lake, instead of --captures"
     )
     add_live(parser)
-    parser.add_argument("--cluster", metavar="CLUSTER", help="the cluster; optional if there is only one")
-    add_cluster_id(parser)
-    parser.add_argument(
-        "--node-id", type=node_id, metavar="N", help="node id of --captures that contain none"
-    )
-    parser.add_argument(
-        "--captured-at",
-        type=moment_ms,
-        metavar="TIME",
-        help="when --captures were copied",
-    )
+    add_identity(parser)
     add_format(parser, "text", "json")
     add_evidence_age(parser)
     quorum = parser.add_argument_group("changes of the quorum")
@@ -211,10 +216,11 @@ def run(args: argparse.Namespace) -> int:
     quorum, unread = (from_living(args), []) if args.live else captured_quorum(args)
     made = plan(quorum, action)
     age = evidence_age(quorum, args)
-    if args.format == "json":
-        print_line(json_line(as_json(made) | _age_fields(made, age) | {"unread": unread}))
-    else:
-        print_lines(lines(made, age, unread))
+    print_answer(
+        args.format,
+        lambda: as_json(made) | _age_fields(made, age) | {"unread": unread},
+        lines(made, age, unread),
+    )
     is_safe = age.verdict_now(made.judged.verdict.name) == "safe"
     return ExitCode.FINE if is_safe else ExitCode.FOUND
 
@@ -229,16 +235,13 @@ def _print_uuid(args: argparse.Namespace) -> int:
 
 def _run_question(args: argparse.Namespace) -> int:
     """Print the answer to a question that is not about voters."""
-    module = import_module(QUESTIONS[args.action][0])
-    asked = module.words_of(args)
-    from jobs.plan_answer import print_answer
+    answer, quorum, unread, copied_at = QUESTIONS[args.action][0](args)
+    from jobs.plan_answer import answered
 
-    evidence, unread = module.evidence_of(args)
-    answer = module.answer_of(asked, evidence)
     # Of start-broker, copies of the broker's directories may be older than the captures.
-    age = evidence_age(evidence.quorum, args, getattr(evidence, "copied_at", None))
+    age = evidence_age(quorum, args, copied_at)
     refused = ExitCode.WILL_NOT_LOAD if args.action == "load" else ExitCode.FOUND
-    return print_answer(answer, evidence.quorum, age, unread, args.format, refused)
+    return answered(answer, quorum, age, unread, args.format, refused)
 
 
 def evidence_age(

@@ -10,13 +10,13 @@ from jobs.arguments import EPOCH
 from jobs.plan_text import listed, risk_words, risks_and_steps, step_lines, steps_title
 from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.outcome import ExitCode
-from jobs.runtime.output import json_line, print_line, print_lines
+from jobs.runtime.output import print_answer
 from jobs.time_travel.moment import iso
 from kraft_core.plan.answer import Answer
 from kraft_core.plan.captured_quorum import CapturedQuorum
 
 
-def print_answer(
+def answered(
     answer: Answer,
     quorum: CapturedQuorum,
     age: EvidenceAge,
@@ -26,10 +26,7 @@ def print_answer(
 ) -> int:
     """Print it. Returns the exit code: 0 only for what is safe now; `refused` for what is refused."""
     verdict = age.verdict_now(answer.verdict)
-    if form == "json":
-        print_line(json_line(as_json(answer, quorum, age, unread)))
-    else:
-        print_lines(lines(answer, quorum, age, unread))
+    print_answer(form, lambda: as_json(answer, quorum, age, unread), lines(answer, quorum, age, unread))
     return {"safe": ExitCode.FINE, "refused": refused}.get(verdict, ExitCode.FOUND)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.plan_text import listed, risk_words, risks_and_steps, step_lines
 from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import ExitCode, Failure
-from jobs.runtime.output import json_line, print_line, print_lines
+from jobs.runtime.output import print_answer
 from kraft_core.messages.releases import Release, release_of
 
 if TYPE_CHECKING:
@@ -75,10 +75,7 @@ def run(args: argparse.Namespace) -> int:
         # In a folder that is not there every directory would be missing, and formatting it safe.
         raise Failure(f"--root {args.root} is not a folder", ExitCode.NOTHING_READABLE)
     answer = answer_of(args.server_properties, args.root, request, release)
-    if args.format == "json":
-        print_line(json_line(as_json(answer)))
-    else:
-        print_lines(lines(answer))
+    print_answer(args.format, lambda: as_json(answer), lines(answer))
     return ExitCode.FINE if answer.answer.verdict == "safe" else ExitCode.FOUND
 
 

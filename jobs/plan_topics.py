@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING
 
 from jobs.arguments import is_given
 from jobs.plan_captures import captured_metadata
+from jobs.plan_questions import Answered
 from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import Failure, reason_of
 from kraft_core.wording import did_you_mean
 
 if TYPE_CHECKING:
-    from kraft_core.plan.answer import Answer
-    from kraft_core.plan.captured_metadata import CapturedMetadata
     from kraft_core.plan.topic_plan import TopicChange, TopicQuestion
     from kraft_core.topic_control.reassignments import PartitionMove
 
-evidence_of = captured_metadata
 _PARTITION = re.compile(r"([^:=]+):(\d+)")
 _MOVE = re.compile(r"([^:=]+):(\d+)=(\d+(?:,\d+)*)")
 Names = tuple[str, ...]
@@ -102,8 +100,17 @@ def named_value(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def words_of(args: argparse.Namespace) -> TopicQuestion:
-    """What is asked. Raises Failure."""
+def topic(args: argparse.Namespace) -> Answered:
+    """The verdict on a request about topics. Raises Failure."""
+    from kraft_core.plan.topic_plan import plan_topics
+
+    asked = _asked(args)
+    metadata, unread = captured_metadata(args)
+    return Answered(plan_topics(metadata, asked), metadata.quorum, unread)
+
+
+def _asked(args: argparse.Namespace) -> TopicQuestion:
+    """Raises Failure."""
     from kraft_core.plan.topic_plan import TopicQuestion
 
     verb = args.words[0] if args.words else ""
@@ -261,10 +268,3 @@ def _properties(path: Path) -> dict[str, str]:
     if wrong is not None:
         raise Failure(f"{wrong} of {path} is not a number: {properties[wrong]!r}")
     return properties
-
-
-def answer_of(asked: TopicQuestion, metadata: CapturedMetadata) -> Answer:
-    """The verdict."""
-    from kraft_core.plan.topic_plan import plan_topics
-
-    return plan_topics(metadata, asked)

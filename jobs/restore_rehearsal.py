@@ -16,7 +16,7 @@ from jobs.restore_text import summary
 from jobs.runtime.crash import exit_code_of, failure_of
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
-from jobs.runtime.output import json_line, print_line, print_lines
+from jobs.runtime.output import print_answer
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
 from jobs.time_travel.moment import iso
@@ -66,10 +66,7 @@ def rehearse(args: argparse.Namespace) -> int:
     if error is not None:
         raise error
     assert plan is not None
-    if args.format == "json":
-        print_line(json_line(as_plan(attempt.inputs, plan)))
-    else:
-        print_lines((sentence(rehearsal), *summary(plan)))
+    print_answer(args.format, lambda: as_plan(attempt.inputs, plan), (sentence(rehearsal), *summary(plan)))
     return code
 
 

@@ -14,7 +14,7 @@ from jobs.restore_plan import PlanInputs, as_plan, inputs_of
 from jobs.restore_rehearsal import rehearse
 from jobs.restore_text import runbook, summary
 from jobs.runtime.outcome import ExitCode, Failure, reason_of
-from jobs.runtime.output import json_line, print_line, print_lines
+from jobs.runtime.output import print_answer, print_lines
 from jobs.time_travel.moment import InvalidMomentError, parse_moment
 from kraft_core.evidence.collect import CollectedCluster
 from kraft_core.format.log_dirs import LOG_DIR_NAME
@@ -57,10 +57,7 @@ def _plan(args: argparse.Namespace) -> int:
                 file.write(json.dumps(content, indent=2) + "\n")
         except FileExistsError:
             raise Failure(f"{args.out} exists: choose a new file") from None
-    if args.format == "json":
-        print_line(json_line(content))
-    else:
-        print_lines((*summary(made), *runbook(inputs.request, made, args.out)))
+    print_answer(args.format, lambda: content, (*summary(made), *runbook(inputs.request, made, args.out)))
     return ExitCode.FINE if made.verdict == "SAFE" else ExitCode.FOUND
 
 

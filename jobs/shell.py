@@ -10,11 +10,11 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from jobs.arguments import add_format
-from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import ExitCode, Failure
-from jobs.runtime.output import json_line, print_line, print_lines, warn_line
+from jobs.runtime.output import print_answer, warn_line
 from jobs.time_travel.moment import InvalidMomentError, image_at, parse_moment
 from jobs.time_travel.open_source import add_lake_arguments, open_captured, open_lake, warn
+from jobs.time_travel.opened_moment import add_path
 from jobs.time_travel.shell_commands import COMMANDS, CommandError, CommandOutput, Session, execute, resolve
 from kraft_core.image import tree
 
@@ -35,13 +35,7 @@ _PROMPT = ">> "
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_options(parser)
-    parser.add_argument(
-        "source",
-        type=local_path,
-        nargs="?",
-        metavar="PATH",
-        help="a controller directory, a segment or a checkpoint; omit it with --lake",
-    )
+    add_path(parser)
     parser.add_argument(
         "command",
         nargs=argparse.REMAINDER,
@@ -129,10 +123,7 @@ def _run_line(session: Session, line: str, form: str) -> bool:
 
 
 def _print(output: CommandOutput, form: str) -> None:
-    if form == "json":
-        print_line(json_line(output.data()))
-    else:
-        print_lines(output.text())
+    print_answer(form, output.data, output.text())
     sys.stdout.flush()
     for error in output.errors:
         warn_line(error)

@@ -8,7 +8,7 @@ forge a line, characters that reverse the direction of text. They are printed as
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
 
@@ -44,6 +44,11 @@ def json_line(value: Any, **options: Any) -> str:
     import json
 
     return printable(json.dumps(value, ensure_ascii=False, **options))
+
+
+def print_answer(form: str, data: Callable[[], Any], lines: Iterable[object]) -> None:
+    """Print an answer in the form of --format: as one line of JSON, or as lines of text."""
+    print_lines([json_line(data())] if form == "json" else lines)
 
 
 def warn_line(line: object) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,8 +28,9 @@ class OpenedMoment:
 
     @property
     def doubts(self) -> list[str]:
-        """Why the metadata may not be whole, in words."""
-        return doubts_of(self.source.notes, self.image)
+        """Why the metadata may not be whole: notes of its source, and what could not be replayed."""
+        refused = [f"offset {each.offset}, {each.type}: {each.reason}" for each in self.image.refusals]
+        return [*self.source.notes, *refused]
 
     @property
     def words(self) -> str:
@@ -47,13 +47,14 @@ class OpenedMoment:
         }
 
 
-def doubts_of(notes: Sequence[str], image: Image) -> list[str]:
-    """Why an image may not be whole, in words. notes: of its source; then what could not be replayed."""
-    return [*notes, *(f"offset {each.offset}, {each.type}: {each.reason}" for each in image.refusals)]
-
-
 def add_source(parser: argparse.ArgumentParser) -> None:
     """PATH, or --lake and --cluster."""
+    add_path(parser)
+    add_lake_arguments(parser)
+
+
+def add_path(parser: argparse.ArgumentParser) -> None:
+    """PATH."""
     parser.add_argument(
         "source",
         type=local_path,
@@ -61,7 +62,6 @@ def add_source(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="a controller directory, a segment or a checkpoint; omit it with --lake",
     )
-    add_lake_arguments(parser)
 
 
 def opened_moment(args: argparse.Namespace) -> OpenedMoment:
