@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TextIO
 
 from jobs.arguments import add_format, add_lake_path
 from jobs.maintenance.publishing import add_catalog, database_of, registering
-from jobs.questions.result_files import BINARY, text_file, write_frame
 from jobs.questions.row_text import FORMATS, show_safe_csv
 from jobs.questions.statements import Statement, place_of, read_statements
 from jobs.runtime.crash import failure_of, must_be_writable
 from jobs.runtime.interrupt import cancelling, starting_spark
 from jobs.runtime.lakes import must_be_lake
-from jobs.runtime.local_paths import local_path, output_file
+from jobs.runtime.local_paths import local_path, output_file, put_in_place
 from jobs.runtime.long_lists import add_limit, first_of, limit_of
 from jobs.runtime.outcome import ExitCode, Failure, one_line
 from jobs.runtime.output import print_line, warn_line
@@ -38,6 +39,10 @@ Without a statement, it prompts for statements that end with ; (history: ~/.kraf
 from standard input if that is not a terminal."""
 
 MOST_ROWS = 1000
+
+
+PARQUET, ARROW = "parquet", "arrow"
+BINARY = (PARQUET, ARROW)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -184,3 +189,27 @@ def open_catalog(args: argparse.Namespace) -> tuple[Any, Callable[[str, Any], No
 
         spark = question_session(spark, database)
     return spark, register
+
+
+@contextmanager
+def text_file(out: Path) -> Iterator[TextIO]:
+    """A text file that is put in place at the end. Raises OSError."""
+    with put_in_place(out) as part, part.open("w") as file:
+        yield file
+
+
+def write_frame(frame: Any, form: str, out: Path) -> None:
+    """Write Spark's answer as one file, its columns with their types. Raises OSError.
+
+    The answer must fit into memory.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table: pa.Table = frame.toArrow()
+    with put_in_place(out) as part:
+        if form == PARQUET:
+            pq.write_table(table, part)
+        else:
+            with pa.ipc.new_file(part, table.schema) as writer:
+                writer.write_table(table)

@@ -10,9 +10,8 @@ from dashboards.report.markup import Markup, el
 from dashboards.report.sections_growth import growth
 from dashboards.report.sections_logs import captures, recovery, snapshots, truncations, unsettled
 from dashboards.report.sections_metadata import admin_events, min_isr, missing_records
-from dashboards.report.sections_quality import expectations, findings, quarantine
+from dashboards.report.sections_quality import expectations, findings, quarantine, restoration
 from dashboards.report.sections_quorum import epochs, voting, watermarks
-from dashboards.report.sections_restoration import restoration
 from dashboards.report.sections_samples import samples
 from dashboards.report.state import NEED_WORDS, ClusterState, Need
 from dashboards.report.story import story

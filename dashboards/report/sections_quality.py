@@ -1,11 +1,11 @@
-"""Sections on findings, expectations and quarantined bytes."""
+"""Sections on findings, expectations, quarantined bytes and the newest rehearsal of a restoration."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from dashboards.report.formatting import listed, number, short, size, time_of
+from dashboards.report.formatting import ago, listed, number, short, size, time_of
 from dashboards.report.markup import Markup, el
 from dashboards.report.tables import Col, newest, offsets, table
 from dashboards.report.view import Row, View
@@ -185,3 +185,30 @@ def _lost_offsets(row: Row) -> str:
     if row["lost_from_offset"] is None:
         return "–"
     return offsets(row["lost_from_offset"], row["lost_to_offset"])
+
+
+def restoration(view: View) -> Markup | None:
+    """If every controller were lost: as of when a new quorum could be made, and what it would lose, or why
+    none could.
+    """
+    found = view.state.rehearsal
+    if found is None:
+        return None
+    age = "" if view.lasting else f", {ago(found.rehearsed_at, view.now)}"
+    rehearsed = ["Rehearsed ", time_of(found.rehearsed_at), age]
+    if not found.is_restorable:
+        return el(
+            "div",
+            el("p", el("b", "Not restorable"), " from the given captures:", class_="advice unsafe"),
+            el("ul", [el("li", why) for why in found.why_not]),
+            el("p", rehearsed, ".", class_="more"),
+        )
+    words = [el("b", "Restorable"), " as of ", time_of(found.as_of), f"; {found.would_lose}."]
+    source = (
+        f", from the log of node {found.source_node_id} up to offset {number(found.end_offset)} (exclusive)."
+    )
+    return el(
+        "div",
+        el("p", words, class_="advice unsafe" if found.losses or found.lost_offsets else "advice safe"),
+        el("p", rehearsed, source, " What each loss means: docs/restore.md", class_="more"),
+    )

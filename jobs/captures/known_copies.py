@@ -13,8 +13,8 @@ from jobs.captures.planning import ReadPlan
 from kraft_core.format.capture import FOLLOWED_NODE_ID
 from transforms.ingest.capture_rows import captured_at_columns, fault_rows
 from transforms.ingest.captured_files import CaptureCopy, checkpoint_edges
+from transforms.lake.commits import own_version
 from transforms.lake.delta_rs import exists, newest_version
-from transforms.lake.own_commits import own_version
 from transforms.lake.seen import SeenLake
 from transforms.lake.storage.location import Location
 from transforms.lake.storage.memo import KNOWING

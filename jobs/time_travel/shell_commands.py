@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from jobs.time_travel import shell_quorum
 from jobs.time_travel.moment import FORMS, InvalidMomentError, image_at, iso, parse_moment
-from jobs.time_travel.shell_columns import in_columns
 from jobs.time_travel.source import MetadataSource, voters_at
 from kraft_core.image import change_text, tree
 from kraft_core.image.glob import compile_glob
 from kraft_core.image.image import Image
 from kraft_core.image.kinds import BY_NAME
+
+_GAP = 2
 
 
 class CommandError(ValueError):
@@ -334,3 +336,19 @@ def _newest(session: Session) -> int:
 
 def _output(lines: Sequence[str], data: Any, errors: Sequence[str] = ()) -> CommandOutput:
     return CommandOutput(lambda: iter(lines), lambda: data, tuple(errors))
+
+
+def in_columns(names: Sequence[str], width: int | None) -> Iterator[str]:
+    """Names in as many columns as fit, sorted down the columns, as in ls.
+
+    width: in characters; None: one name per line.
+    """
+    if not names:
+        return
+    for height in range(1, len(names) + 1):
+        columns = [names[start : start + height] for start in range(0, len(names), height)]
+        widths = [max(map(len, column)) + _GAP for column in columns]
+        if height == len(names) or (width is not None and sum(widths) <= width):
+            for row in zip_longest(*columns, fillvalue=""):
+                yield "".join(name.ljust(room) for name, room in zip(row, widths, strict=True)).rstrip()
+            return

@@ -8,8 +8,7 @@ from kraft_core.evidence.facts import ClusterFacts
 from kraft_core.evidence.ranges import log_ranges, replica_ranges
 from kraft_core.evidence.rows import ClusterEvidence
 from kraft_core.evidence.set_history import set_nodes
-from kraft_core.evidence.voter_changes import voter_changes
-from kraft_core.evidence.voter_sets import voter_sets
+from kraft_core.evidence.voter_sets import voter_changes, voter_sets
 from kraft_core.evidence.watermarks import high_watermarks
 
 

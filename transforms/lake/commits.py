@@ -25,8 +25,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from transforms.lake.arrow_rows import Row
 from transforms.lake.clustering import CLUSTER
-from transforms.lake.commit_actions import actions_of, appending
-from transforms.lake.file_changes import FileChange, StoredTable
+from transforms.lake.file_changes import FileChange, StoredTable, actions_of, appending
 from transforms.lake.storage.conditions import check_conditional_puts
 from transforms.lake.storage.files import FoundFile
 from transforms.lake.storage.listing import LOG, LakeListing, commit_name, with_files
@@ -357,3 +356,18 @@ def _writing(held: DeltaTable, change: FileChange) -> Write:
         commit_properties=how(change.transactions),
         post_commithook_properties=hooks,
     )
+
+
+def own_version(lake: Location, table: Table, after: int | None) -> int | None:
+    """The newest version of a table, if only TableWriter has committed after that one; otherwise None.
+
+    after: None for a table that did not exist.
+    """
+    if not exists(lake, table):
+        return None
+    with read_table(lake, table) as held:
+        version = held.version()
+        later = version - (-1 if after is None else after)
+        found = held.history(later) if later > 0 else []
+    is_own = later == len(found) and all(COMMIT_ID in commit for commit in found)
+    return version if is_own else None

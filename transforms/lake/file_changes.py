@@ -1,7 +1,11 @@
-"""Which files of a table a commit adds and removes; it writes their rows piece by piece by Arrow."""
+"""Which files of a table a commit adds and removes, and the actions that say so in a Delta log.
+
+The rows of files are written piece by piece by Arrow.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable, Transaction
+from deltalake.transaction import AddAction, RemoveAction
 
 from transforms.lake.arrow_rows import Row
 from transforms.lake.clustering import CLUSTER, sorted_row_groups
@@ -181,3 +186,28 @@ def _bins(files: Sequence[StoredFile]) -> Iterator[list[StoredFile]]:
         held.append(file)
     if len(held) > 1:
         yield held
+
+
+def appending(file: Row) -> list[dict[str, Any]]:
+    """The actions of a commit that adds a file (a row of table_files.FILES), as Delta's protocol has them."""
+    done = {"timestamp": file["modified_ms"], "operation": "WRITE", "operationParameters": {"mode": "Append"}}
+    added = {
+        "path": file["path"],
+        "partitionValues": {},
+        "size": file["size_bytes"],
+        "modificationTime": file["modified_ms"],
+        "dataChange": True,
+        "stats": file["stats"],
+    }
+    return [{"commitInfo": done}, {"add": added}]
+
+
+def actions_of(change: FileChange) -> list[AddAction | RemoveAction]:
+    """The actions of a change, as delta-rs takes them."""
+    now_ms = time.time_ns() // 1_000_000
+    added = [
+        AddAction(f["path"], f["size_bytes"], {}, f["modified_ms"], change.data_change, f["stats"])
+        for f in change.added
+    ]
+    removed = [RemoveAction(f.path, change.data_change, now_ms, f.size_bytes, {}) for f in change.removed]
+    return [*added, *removed]

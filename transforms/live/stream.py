@@ -22,7 +22,6 @@ from pyspark.sql.types import StructType
 from kraft_core.wire.errors import LostHistoryError, RecordsGoneError, RefusedError, WireError
 from kraft_core.wire.follower import Part, Position, SnapshotPart
 from transforms.live.log_reader import LogReader
-from transforms.live.offsets import SNAPSHOT_END, Offset, offset_of, start_of
 from transforms.live.options import LATEST, LiveCluster, live_options
 from transforms.live.parts import LivePartition, end_within, packed, pieces
 from transforms.live.rows import piece_rows
@@ -43,6 +42,10 @@ MAX_WAIT_MS, FEW_CLUSTERS = 100, 8
 # Fetched at once, of all clusters.
 FETCHED_BYTES = 32 * 1024 * 1024
 _EVERYTHING = 1 << 62
+
+
+Offset = dict[str, Any]
+SNAPSHOT_END = "snapshotEnd"
 
 
 class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -286,3 +289,28 @@ def _with_advice(name: str, error: Exception) -> str:
     if isinstance(error, RecordsGoneError):
         advice = "; with option failOnDataLoss=false the stream continues with that snapshot's records"
     return f"{name}: {error}{advice}"
+
+
+def offset_of(position: Position, cluster_id: str) -> Offset:
+    epoch = {} if position.leader_epoch is None else {"epoch": position.leader_epoch}
+    covered = {SNAPSHOT_END: position.snapshot_end} if position.snapshot_end else {}
+    return {
+        "offset": position.offset,
+        **epoch,
+        "ledIn": position.led_in,
+        **covered,
+        "clusterId": cluster_id,
+    }
+
+
+def start_of(offset: Offset, cluster: LiveCluster) -> tuple[Position | str, str | None]:
+    """Where to begin, and the id of the cluster, None if it is not known. Raises SourceError."""
+    if "offset" not in offset:
+        return offset["at"], cluster.cluster_id
+    if cluster.cluster_id not in (None, offset["clusterId"]):
+        raise SourceError(
+            f"{cluster.name}: the checkpoint is of cluster {offset['clusterId']}, not of "
+            f"{cluster.cluster_id}: use a checkpoint of its own for each cluster"
+        )
+    covered = offset.get(SNAPSHOT_END, 0)
+    return Position(offset["offset"], offset.get("epoch"), offset["ledIn"], covered), offset["clusterId"]

@@ -1,18 +1,38 @@
-"""Thresholds and severities of expectations: as declared, then expectations.toml, then those of one lake."""
+"""Thresholds and severities of expectations: as declared, then expectations.toml, then those of one lake.
+
+Users also define expectations of their own, [expectations.SUITE.NAME] in kraftlake.toml: a query, or bounds
+of a column. They are evaluated like the declared ones, by every validation and over all rows.
+"""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import resources
 from typing import Any
 
-from transforms.quality.expectation_suites import Suite, UnknownExpectationError
-from transforms.quality.own_expectations import check_changes, is_own, own_check
+from transforms.lake.tables import Table
+from transforms.quality.expectation_suites import (
+    ERROR,
+    SEVERITIES,
+    Check,
+    Expectation,
+    Suite,
+    UnknownExpectationError,
+)
 
 # By suite and expectation, what differs from its declaration (allowed, severity), or what declares one's own.
 Overrides = Mapping[str, Mapping[str, Mapping[str, Any]]]
+
+
+# Either makes a setting an expectation of one's own.
+QUERY, COLUMN = "sql", "column"
+BOUNDS = {"min": ">=", "max": "<="}
+KEYS = {QUERY, COLUMN, *BOUNDS, "sentence", "severity", "allowed"}
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+Changes = Mapping[str, Any]
 
 
 def configured(chosen: Iterable[Suite], overrides: Overrides | None = None) -> list[Suite]:
@@ -61,3 +81,65 @@ def _with_settings(suite: Suite, settings: Mapping[str, Mapping[str, Any]]) -> S
     )
     own = (own_check(suite.table, name, words) for name, words in settings.items() if is_own(words))
     return replace(suite, checks=(*changed, *own))
+
+
+def is_own(changes: Changes) -> bool:
+    """Whether a setting declares an expectation, and does not change a declared one."""
+    return not {QUERY, COLUMN}.isdisjoint(changes)
+
+
+def own_check(table: Table, name: str, changes: Changes) -> Check:
+    """The check of an own expectation of a table's suite. Raises UnknownExpectationError."""
+    shown = f"{table.name}.{name}"
+    _check_words(shown, name, changes)
+    if QUERY in changes:
+        words = changes.get("sentence", f"The query of {shown} returns no row")
+        rows, holds, names = f"SELECT * FROM (\n{changes[QUERY]}\n)", "FALSE", ()
+    else:
+        bounds = _bounds(shown, changes)
+        words = changes.get("sentence", f"{changes[COLUMN]} is {' and '.join(bounds)}")
+        rows = f"SELECT *, ({changes[COLUMN]}) AS measured FROM {table.name}"
+        holds = " AND ".join(f"COALESCE(measured {bound}, TRUE)" for bound in bounds)
+        names = (*table.key, "measured")
+    severity, allowed = changes.get("severity", ERROR), changes.get("allowed", 0)
+    expectation = Expectation(name, words, holds, severity=severity, allowed=allowed)
+    return Check(rows, (expectation,), every_cluster=True, names=names, own=True)
+
+
+def _bounds(shown: str, changes: Changes) -> list[str]:
+    """The bounds of a column as conditions without it, such as `>= 3`."""
+    given = [key for key in BOUNDS if key in changes]
+    if not given:
+        raise UnknownExpectationError(f"{shown}: {COLUMN} needs min or max")
+    for key in given:
+        if isinstance(changes[key], bool) or not isinstance(changes[key], int | float):
+            raise UnknownExpectationError(f"{shown}: {key} must be a number, not {changes[key]!r}")
+    return [f"{BOUNDS[key]} {changes[key]}" for key in given]
+
+
+def _check_words(shown: str, name: str, changes: Changes) -> None:
+    """Raises UnknownExpectationError for unknown keys, and for values of a wrong kind."""
+    if not _NAME.fullmatch(name):
+        raise UnknownExpectationError(f"{shown}: a name consists of lower-case letters, digits and _")
+    unknown = sorted(set(changes) - KEYS)
+    if unknown:
+        raise UnknownExpectationError(
+            f"{shown}: unknown setting {unknown[0]}; known: {', '.join(sorted(KEYS))}"
+        )
+    if QUERY in changes and not {COLUMN, *BOUNDS}.isdisjoint(changes):
+        raise UnknownExpectationError(f"{shown}: give either {QUERY}, or {COLUMN} with min or max")
+    for key in (QUERY, COLUMN, "sentence"):
+        if not isinstance(changes.get(key, "text"), str) or not changes.get(key, "text").strip():
+            raise UnknownExpectationError(f"{shown}: {key} must be a string, not {changes[key]!r}")
+    check_changes(shown, changes)
+
+
+def check_changes(shown: str, changes: Changes) -> None:
+    """Raises UnknownExpectationError unless severity and allowed are what they can be."""
+    if changes.get("severity", ERROR) not in SEVERITIES:
+        raise UnknownExpectationError(
+            f"{shown}: severity must be error or warning, not {changes['severity']}"
+        )
+    allowed = changes.get("allowed", 0)
+    if isinstance(allowed, bool) or not isinstance(allowed, int | float):
+        raise UnknownExpectationError(f"{shown}: allowed must be a number, not {allowed!r}")

@@ -15,8 +15,7 @@ from jobs import shell
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.settings import Settings
 from jobs.time_travel.open_source import open_captured
-from jobs.time_travel.shell_columns import in_columns
-from jobs.time_travel.shell_commands import COMMANDS, Session
+from jobs.time_travel.shell_commands import COMMANDS, Session, in_columns
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NODE = GOLDEN / "dynamic-membership/node-3"

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraft_core.desired.commands import Commands, format_flags, preamble
-from kraft_core.desired.shell_words import properties_lines, shell_word
+from kraft_core.desired.commands import Commands, format_flags, preamble, properties_lines, shell_word
 from kraft_core.desired.state import AclBinding, ConfigValue, DesiredState, TopicState
 
 HOSTILE = (
