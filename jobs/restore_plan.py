@@ -16,9 +16,8 @@ from kraft_core.restore.restoration import Restoration, Restored
 
 FORMAT = 4
 MOST_NODE_ID = (1 << 31) - 1
-
-
 _MOST = (1 << 63) - 1  # no id, offset or time (ms) of Kafka is above it, or below 0
+
 Kind = TypeVar("Kind", str, int, bool, list[Any], dict[str, Any])
 
 

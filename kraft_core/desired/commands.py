@@ -55,8 +55,6 @@ _ENTITY_TYPES = {
     "GROUP": "groups",
 }
 _QUOTA_TYPES = {"user": "users", "client-id": "clients", "ip": "ips"}
-
-
 _UNSAFE = re.compile(r"[^\x20-\x7e]")
 
 

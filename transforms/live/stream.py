@@ -42,10 +42,9 @@ MAX_WAIT_MS, FEW_CLUSTERS = 100, 8
 # Fetched at once, of all clusters.
 FETCHED_BYTES = 32 * 1024 * 1024
 _EVERYTHING = 1 << 62
-
+SNAPSHOT_END = "snapshotEnd"
 
 Offset = dict[str, Any]
-SNAPSHOT_END = "snapshotEnd"
 
 
 class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
