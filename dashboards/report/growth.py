@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from dashboards.report.history_queries import view_rows
-from dashboards.report.queries import LakeTables, Row, Rows
+from dashboards.report.queries import LakeTables, Rows
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import CAPTURES
 
@@ -39,9 +38,10 @@ def ask_growth(lake: Location, clusters: Sequence[str]) -> dict[str, dict[str, R
     kinds = view_rows(lake, "log_growth", LOG_GROWTH.format(most=MOST_SHOWN), asked) if asked else []
     spaces = view_rows(lake, "log_space", "SELECT * FROM log_space", clusters)
     found: dict[str, dict[str, Rows]] = {cluster: {"log_growth": [], "log_space": []} for cluster in clusters}
-    for name, rows in (("log_growth", sorted(kinds, key=_nth)), ("log_space", sorted(spaces, key=_replica))):
-        for row in rows:
-            found[row["cluster_id"]][name].append(row)
+    for row in sorted(kinds, key=lambda r: r["nth"]):
+        found[row["cluster_id"]]["log_growth"].append(row)
+    for row in sorted(spaces, key=lambda r: (r["node_id"], r["directory_id"])):
+        found[row["cluster_id"]]["log_space"].append(row)
     return found
 
 
@@ -50,11 +50,3 @@ def _small_enough(lake: Location, clusters: Sequence[str]) -> list[str]:
     for row in LakeTables(lake, clusters).rows(CAPTURES, "batches"):
         most[row["cluster_id"]] = max(most[row["cluster_id"]], row["batches"] or 0)
     return [cluster for cluster, batches in most.items() if batches <= MOST_BATCHES]
-
-
-def _nth(row: Row) -> Any:
-    return row["nth"]
-
-
-def _replica(row: Row) -> Any:
-    return row["node_id"], row["directory_id"]

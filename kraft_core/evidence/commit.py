@@ -51,10 +51,6 @@ class _Lack:
     source: TimeSource
 
 
-def _lack_order(lack: _Lack) -> tuple[int, str]:
-    return lack.at, lack.source
-
-
 def committed_prefixes(
     lineage: Lineage,
     proofs: Iterable[tuple[int, int, Proof]],
@@ -269,7 +265,7 @@ class CommitStatus:
             if not (self._holdings.shows_end(capture) and lacks(capture, leader_epoch, first)):
                 return None
             found.append(_Lack(capture.captured_from, capture.time_source))
-        return min(found, key=_lack_order, default=None)
+        return min(found, key=lambda lack: (lack.at, lack.source), default=None)
 
     def _newest_captures(self, replica: ReplicaKey) -> list[Capture]:
         """Those of a replica that may be its newest."""

@@ -331,7 +331,7 @@ def label(replica: ReplicaKey) -> str:
 
 def labels(replicas: Iterable[ReplicaKey]) -> str:
     """Replicas by id, as evidence lists them."""
-    return ", ".join(label(key) for key in sorted(replicas, key=lambda key: (key.id, key.directory_id or "")))
+    return ", ".join(label(key) for key in sorted(replicas))
 
 
 def distinct(facts: ClusterFacts) -> ClusterFacts:

@@ -136,7 +136,7 @@ def holdings_of(
                 for first, end in whole[epoch_range.leader_epoch]
             )
             _add(holding, epoch_range, capture, last_at, is_whole=is_whole)
-    of_replica = {key: tuple(by_replica[key]) for key in sorted(by_replica, key=_order)}
+    of_replica = {key: tuple(by_replica[key]) for key in sorted(by_replica)}
     went_back = frozenset(capture.capture_id for held in of_replica.values() for capture in _went_back(held))
     lacks_own = frozenset(capture.capture_id for capture in _lacks_own(captures, leaders))
     return Holdings(dict(by_epoch), of_replica, went_back, lacks_own, elsewhere, _copied(of_replica))
@@ -273,10 +273,6 @@ def _held(capture: Capture) -> tuple[int, int]:
     )
     in_epoch = -1 if capture.in_epoch is None else capture.in_epoch
     return (in_epoch, 0) if in_epoch > epoch else (epoch, end)
-
-
-def _order(replica: ReplicaKey) -> tuple[int, str]:
-    return replica.id, replica.directory_id or ""
 
 
 def cached_epoch(capture: Capture, offset: int) -> int | None:

@@ -115,7 +115,7 @@ def _finding(known: Conclusions, breaches: list[Breach]) -> Finding:
         first_offset=min((b.first_offset for b in breaches if b.first_offset is not None), default=None),
         end_offset=max(ends, default=None),
         leader_epochs=tuple(sorted({epoch for b in breaches for epoch in b.leader_epochs})),
-        replicas=tuple(label(key) for key in sorted(replicas, key=_by_id)),
+        replicas=tuple(label(key) for key in sorted(replicas)),
         capture_ids=tuple(sorted(captures)),
         sentence=shown.sentence,
         evidence=shown.evidence,
@@ -142,9 +142,7 @@ def _supplied(breaches: list[Breach]) -> str | None:
 
 def _resolution(known: Conclusions, replicas: set[ReplicaKey], shown: dict[str, Capture]) -> str | None:
     """Why a fault is over. A capture that could not be read, or whose time is open, ends none."""
-    of_each = [
-        known.holdings.captures[key] for key in sorted(replicas, key=_by_id) if key in known.holdings.captures
-    ]
+    of_each = [known.holdings.captures[key] for key in sorted(replicas) if key in known.holdings.captures]
     newest = [_newest_without(captures, shown) for captures in of_each]
     if not shown or not newest or None in newest:
         return None
@@ -173,7 +171,3 @@ def _capture_words(capture: Capture) -> str:
 
 def _place(finding: Finding) -> tuple[int, int, str]:
     return finding.rule, -1 if finding.first_offset is None else finding.first_offset, finding.finding_id
-
-
-def _by_id(replica: ReplicaKey) -> tuple[int, str]:
-    return replica.id, replica.directory_id or ""

@@ -182,7 +182,7 @@ def _counting(known: Conclusions, nodes: list[SetNode]) -> list[SetInForce]:
     recorded = [n for n in nodes if n.verdict is not None and n.verdict.status != "truncated"]
     committed = [n for n in recorded if n.verdict is not None and n.verdict.status == "committed"]
     if committed:
-        first = max(committed, key=_offset).voters
+        first = max(committed, key=lambda n: (n.voters.offset, n.voters.leader_epoch)).voters
         return [first, *(n.voters for n in recorded if n.voters.offset > first.offset)]
     configured = _configured(known) or [n.voters for n in nodes if n.source == "bootstrap"]
     return [*configured, *(n.voters for n in recorded)]
@@ -200,10 +200,6 @@ def _configured(known: Conclusions) -> list[SetInForce]:
         if prefix is not None and prefix.proof_of(election.batch_end_offset) is not None:
             break
     return list(found.values())
-
-
-def _offset(node: SetNode) -> tuple[int, int]:
-    return node.voters.offset, node.voters.leader_epoch
 
 
 def _candidate(

@@ -84,7 +84,7 @@ def high_watermark_is_above_floor(view: ClusterView) -> Iterator[Breach]:
         if bound.committed_in is not None:
             of_epoch[bound.committed_in].append(bound)
     epochs = sorted(of_epoch)
-    of_older = list(accumulate((max(of_epoch[e], key=_bound) for e in epochs), _higher))
+    of_older = list(accumulate((max(of_epoch[e], key=lambda bound: bound.bound) for e in epochs), _higher))
     earlier = {epoch: list(accumulate(same, _higher)) for epoch, same in of_epoch.items()}
     for output, high_watermark, epoch in reported_watermarks(view):
         older = bisect_left(epochs, epoch)
@@ -104,10 +104,6 @@ def high_watermark_is_above_floor(view: ClusterView) -> Iterator[Breach]:
                 replicas=(view.replica_named(output.node_id),),
                 observed_at=(output.observed_from, output.observed_to),
             )
-
-
-def _bound(bound: LowerBound) -> int:
-    return bound.bound
 
 
 def _higher(one: LowerBound, other: LowerBound) -> LowerBound:

@@ -25,7 +25,7 @@ def endpoints(of: Endpoints) -> str:
 
 def _in_hash_set_order(keys: Iterable[ReplicaKey]) -> list[ReplicaKey]:
     """By bucket of the key's hash; within a bucket in the order of the record's map, by bucket of the id."""
-    voters = sorted(keys, key=lambda key: (key.id, key.directory_id or ""))
+    voters = sorted(keys)
     by_id, by_key = _table_size(len(voters), 1), _table_size(len(voters), 16)
     voters.sort(key=lambda key: key.id % by_id)
     return sorted(voters, key=lambda key: (_hash(key) ^ _hash(key) >> 16) % by_key)

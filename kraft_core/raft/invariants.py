@@ -256,7 +256,7 @@ def _carried(log: ReplicaLog, offset: int) -> VoterSet | None:
     """The set that is in force at `offset` without any record: a snapshot's, or the static one."""
     carried = [held for held in log.snapshots if held.end_offset <= offset and held.voters is not None]
     if carried:
-        return max(carried, key=_end).voters
+        return max(carried, key=lambda s: s.end_offset).voters
     return log.static_voters if _begins_at_zero(log) else None
 
 
@@ -272,10 +272,6 @@ def _begins_at_zero(log: ReplicaLog) -> bool:
 def _snapshot_level(snapshots: dict[int, Snapshot], base_offset: int, level: int | None) -> int | None:
     held = snapshots.get(base_offset - 1)
     return held.kraft_version if held and held.kraft_version is not None else level
-
-
-def _end(snapshot: Snapshot) -> int:
-    return snapshot.end_offset
 
 
 def _at(rule: int, batch: Batch, detail: str) -> Violation:

@@ -241,11 +241,7 @@ def _create_snapshot(log: ReplicaLog, wanted: Snapshot) -> ReplicaLog:
 def _with_snapshot(log: ReplicaLog, snapshot: Snapshot) -> ReplicaLog:
     if any(held.id == snapshot.id for held in log.snapshots):
         return log
-    return replace(log, snapshots=tuple(sorted((*log.snapshots, snapshot), key=_order)))
-
-
-def _order(snapshot: Snapshot) -> tuple[int, int]:
-    return snapshot.order
+    return replace(log, snapshots=tuple(sorted((*log.snapshots, snapshot), key=lambda s: s.order)))
 
 
 def _truncate_to_latest_snapshot(log: ReplicaLog) -> ReplicaLog:

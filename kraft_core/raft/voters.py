@@ -29,6 +29,10 @@ class ReplicaKey:
         """The key with Kafka's sign for an unknown directory, the zero uuid, read as None."""
         return ReplicaKey(replica_id, None if directory_id == ZERO_UUID else directory_id)
 
+    def __lt__(self, other: ReplicaKey) -> bool:
+        """By id, then by directory id, an unknown one first."""
+        return (self.id, self.directory_id or "") < (other.id, other.directory_id or "")
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
@@ -59,7 +63,7 @@ class VoterSet:
 
     @staticmethod
     def of(voters: Iterable[Voter]) -> VoterSet:
-        return VoterSet(tuple(sorted(voters, key=lambda voter: (voter.key.id, voter.key.directory_id or ""))))
+        return VoterSet(tuple(sorted(voters, key=lambda voter: voter.key)))
 
     @staticmethod
     def from_record(value: Mapping[str, Any]) -> VoterSet:

@@ -135,14 +135,10 @@ class _SharedParts:
     ) -> tuple[tuple[EpochRange, ...], list[EpochRange]]:
         """The ranges, and the one with the newest timestamp."""
         found = tuple(self.once("epoch_range", row, self._epoch_range) for row in rows)
-        return found, sorted(found, key=_last_appended_at)[-1:]
+        return found, sorted(found, key=lambda h: h.last_appended_at)[-1:]
 
     def _epoch_range(self, row: Mapping[str, Any]) -> EpochRange:
         return epoch_range(row, (row["leader_epoch"], row["first_offset"]) in self._elections)
-
-
-def _last_appended_at(held: EpochRange) -> int:
-    return held.last_appended_at
 
 
 def _capture(row: Mapping[str, Any], shared: _SharedParts, headers: Iterable[int]) -> Capture:
