@@ -236,12 +236,12 @@ def _print_uuid(args: argparse.Namespace) -> int:
 def _run_question(args: argparse.Namespace) -> int:
     """Print the answer to a question that is not about voters."""
     answer, quorum, unread, copied_at = QUESTIONS[args.action][0](args)
-    from jobs.plan_answer import answered
+    from jobs.plan_answer import show_answer
 
     # Of start-broker, copies of the broker's directories may be older than the captures.
     age = evidence_age(quorum, args, copied_at)
     refused = ExitCode.WILL_NOT_LOAD if args.action == "load" else ExitCode.FOUND
-    return answered(answer, quorum, age, unread, args.format, refused)
+    return show_answer(answer, quorum, age, unread, args.format, refused)
 
 
 def evidence_age(

@@ -16,7 +16,7 @@ from kraft_core.plan.answer import Answer
 from kraft_core.plan.captured_quorum import CapturedQuorum
 
 
-def answered(
+def show_answer(
     answer: Answer,
     quorum: CapturedQuorum,
     age: EvidenceAge,

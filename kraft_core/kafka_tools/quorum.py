@@ -13,7 +13,7 @@ from kraft_core.format.java_text import hash_order_of_ids
 from kraft_core.raft.voters import Endpoint, Voter, VoterSet
 
 NOT_KNOWN = "not known"
-_COLUMNS = (
+REPLICATION_COLUMNS = (
     "NodeId",
     "DirectoryId",
     "LogEndOffset",
@@ -54,8 +54,8 @@ def describe_status(quorum: QuorumAt) -> Iterator[str]:
 def describe_replication(quorum: QuorumAt) -> Iterator[str]:
     """describe --replication: the leader, then the other voters."""
     voters = sorted(hash_order_of_ids(quorum.voter_ids), key=lambda node: node != quorum.leader_id)
-    rows = [_COLUMNS, *(_row(quorum, node) for node in voters)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+    rows = [REPLICATION_COLUMNS, *(_row(quorum, node) for node in voters)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(REPLICATION_COLUMNS))]
     for row in rows:
         yield "".join(f"{cell:<{width}}\t" for cell, width in zip(row, widths, strict=True))
 

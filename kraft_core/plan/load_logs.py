@@ -225,8 +225,6 @@ class _Loading:
         refusal = self._refusal(record)
         if refusal is not None:
             yield refusal.at(place)
-            if refusal.skips:
-                return
         image.apply(record)
         self._begun = (self._begun or place) if image.in_transaction else None
         yield from self._proven((*image.refusals, *image.controller_refusals), place)

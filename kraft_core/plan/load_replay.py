@@ -32,13 +32,12 @@ _HIGHEST_ZK_MIGRATION = 4
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRefusal:
-    """Fields as in Obstacle. skips: the record has no effect where it is left out."""
+    """Fields as in Obstacle."""
 
     ends: Ends
     words: str
     kafka: str
     takers: tuple[str, ...] = ()
-    skips: bool = False
 
     def at(self, place: RecordPlace) -> Obstacle:
         return Obstacle(*place, self.ends, self.words, self.kafka, self.takers)

@@ -8,33 +8,22 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from transforms.lake import tables
 from transforms.lake.delta_rs import columns_with, exists, newest_version, opened
 from transforms.lake.storage.location import Location
-from transforms.lake.tables import (
-    ACKNOWLEDGEMENTS,
-    BATCHES,
-    BROKER_PARTITIONS,
-    CAPTURES,
-    LIVES,
-    OBSERVATIONS,
-    RECORDS,
-    REFUSED_RECORDS,
-    SNAPSHOT_RECORDS,
-    SNAPSHOTS,
-    Table,
-)
+from transforms.lake.tables import Table
 
 TABLES_READ = (
-    ACKNOWLEDGEMENTS,
-    BATCHES,
-    BROKER_PARTITIONS,
-    CAPTURES,
-    LIVES,
-    OBSERVATIONS,
-    RECORDS,
-    REFUSED_RECORDS,
-    SNAPSHOT_RECORDS,
-    SNAPSHOTS,
+    tables.ACKNOWLEDGEMENTS,
+    tables.BATCHES,
+    tables.BROKER_PARTITIONS,
+    tables.CAPTURES,
+    tables.LIVES,
+    tables.OBSERVATIONS,
+    tables.RECORDS,
+    tables.REFUSED_RECORDS,
+    tables.SNAPSHOT_RECORDS,
+    tables.SNAPSHOTS,
 )
 NO_ROWS = pa.table({"cluster_id": pa.array([], pa.string())})
 

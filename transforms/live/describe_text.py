@@ -5,17 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
+from kraft_core.kafka_tools.quorum import REPLICATION_COLUMNS
 from kraft_core.wire.quorum import DescribedQuorum, DescribedReplica
-
-_REPLICATION = (
-    "NodeId",
-    "DirectoryId",
-    "LogEndOffset",
-    "Lag",
-    "LastFetchTimestamp",
-    "LastCaughtUpTimestamp",
-    "Status",
-)
 
 
 def status_text(cluster_id: str, quorum: DescribedQuorum) -> str:
@@ -36,7 +27,7 @@ def status_text(cluster_id: str, quorum: DescribedQuorum) -> str:
 
 def replication_text(quorum: DescribedQuorum) -> str:
     """As describe --replication prints it."""
-    rows = [list(_REPLICATION), *_replicas(quorum)]
+    rows = [list(REPLICATION_COLUMNS), *_replicas(quorum)]
     return "".join("\t".join(row) + "\n" for row in rows)
 
 
