@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.codec import write_metadata_value
-from kraft_core.columnar import fast, reference
+from kraft_core.columnar import fast
 from kraft_core.messages.metadata import by_api_key
 
 message = by_api_key[30]

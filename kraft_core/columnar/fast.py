@@ -1,4 +1,4 @@
-"""Files to Arrow columns by the compiled kernel: the rows of columnar.reference, read much faster.
+"""Files to Arrow columns by the compiled kernel: the rows that the reference codec gives, read much faster.
 
 Batches that the kernel does not read (compressed ones, values that match no declaration) go through the
 reference codec, and their rows are inserted where they belong.
@@ -21,7 +21,7 @@ from kraft_core.columnar.headers import Headers, next_good, scan_window
 from kraft_core.columnar.kernel import decode_batches
 from kraft_core.columnar.layout import Layout, build_layout
 from kraft_core.columnar.program import Program, compile_program
-from kraft_core.columnar.reference import WHOLE_FILE, to_columns
+from kraft_core.columnar.reference import to_columns
 from kraft_core.columnar.schema import message_columns
 from kraft_core.columnar.straight import with_machine_code
 from kraft_core.columnar.window import Window, opened
@@ -33,6 +33,7 @@ from kraft_core.messages.metadata import by_api_key
 
 pa = cast(Any, pyarrow)
 
+WHOLE_FILE: tuple[tuple[int, int | None], ...] = ((0, None),)
 # Short files get less memory than long ones. Smaller records only cause more chunks.
 _USUAL_RECORD_BYTES = 32
 _LEAST_ROWS = 256
@@ -47,7 +48,11 @@ _LEFT_BYTES = 16 * 1024 * 1024
 def scan_headers(
     path: Path | str, start: int = 0, end: int | None = None, next_offset: int | None = None
 ) -> Iterator[Any]:
-    """The rows of reference.scan_headers; record batches may be cut elsewhere."""
+    """Every batch and damaged range of a file between two positions (start inclusive, end exclusive).
+
+    pyarrow.RecordBatches in schema.HEADERS, ordered by position; CRCs are checked. next_offset: as in
+    segment.scan. OSError when the file cannot be read.
+    """
     with opened(path) as window:
         for piece in scan_window(window, start, end, next_offset):
             yield header_batch(piece) if isinstance(piece, Headers) else damage_batch(piece)
@@ -59,9 +64,12 @@ def decode(
     redact: bool = True,
     allowed: Set[str] = NONE_ALLOWED,
 ) -> Iterator[Any]:
-    """The rows of reference.decode; record batches may be cut elsewhere, most have chunk.ROWS rows.
+    """Every record in ranges of a file, as pyarrow.RecordBatches in schema.RECORDS, most of chunk.ROWS rows.
 
-    Ascending ranges are read in bounded memory, whatever the size of the file.
+    ranges: positions (start inclusive, end exclusive) at which batches begin and end; ascending ones are read
+    in bounded memory, whatever the size of the file. Damaged bytes give no rows; scan_headers reports them.
+    redact: secrets become null (secrets.redact), but for configs of the allowed names. OSError when the file
+    cannot be read.
     """
     with opened(path) as window:
         yield from _Decoder(window, redact, allowed).batches(ranges)

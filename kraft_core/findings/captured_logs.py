@@ -18,10 +18,9 @@ from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import Capture, CapturedControlRecord, EpochRange, SnapshotFacts
 from kraft_core.evidence.states import record_set
 from kraft_core.findings.facts import BatchConflict, Holder
-from kraft_core.raft.batches import Batch, Batches, ControlRecord
+from kraft_core.raft.batches import Batch, Batches, ControlRecord, control_record
 from kraft_core.raft.epochs import EpochCache
 from kraft_core.raft.log import ReplicaLog, Segment, Snapshot
-from kraft_core.raft.reading import control_record
 from kraft_core.raft.rules import Violation
 from kraft_core.raft.voters import ReplicaKey, VoterSet
 
@@ -219,7 +218,7 @@ def _control_batches(records: tuple[CapturedControlRecord, ...]) -> dict[int, li
         grouped[record.leader_epoch, record.batch_base_offset, record.batch_crc].append(record)
     found: defaultdict[int, list[_ControlBatch]] = defaultdict(list)
     for (epoch, base, crc), members in sorted(grouped.items()):
-        values = [value for r in sorted(members, key=_offset) if (value := _value(r)) is not None]
+        values = [value for r in sorted(members, key=lambda r: r.offset) if (value := _value(r)) is not None]
         end = max(record.batch_end_offset for record in members)
         lost = any(_value(record) is None for record in members if record.type != "LeaderChange")
         found[epoch].append(_ControlBatch(Batch(base, end - 1, epoch, 0, crc, tuple(values)), lost))
@@ -237,7 +236,3 @@ def engine_snapshot(facts: SnapshotFacts) -> Snapshot:
     """A checkpoint as the engine's value."""
     voters = VoterSet.from_record({"voters": facts.voters}) if facts.voters else None
     return Snapshot(facts.end_offset, facts.leader_epoch, facts.kraft_version, voters)
-
-
-def _offset(record: CapturedControlRecord) -> int:
-    return record.offset

@@ -40,7 +40,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why Kafka's replay throws. cause: one of refusals.CAUSES; subject: what the record names, as text.
+    """Why Kafka's replay throws. cause: a constant of refusals; subject: what the record names, as text.
 
     cause None: not Kafka refuses the record but this image, which does not know or cannot read it.
     by_controllers_only: brokers apply the record all the same (MetadataDelta does not check it).

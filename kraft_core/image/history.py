@@ -206,16 +206,6 @@ class History:
         return ended
 
 
-def history(records: Iterable[MetadataRecord], snapshot: Image | None = None) -> dict[str, list[Version]]:
-    """The versions of every kind by the records that follow the snapshot, or that begin the log."""
-    replayed = History()
-    if snapshot is not None:
-        replayed.load(snapshot)
-    for record in records:
-        replayed.apply(record)
-    return {kind: replayed.versions(kind) for kind in KINDS}
-
-
 def rows(versions: Iterable[Version]) -> Iterator[dict[str, Any]]:
     """A table's rows: the columns of the thing without its secrets, then those of Version."""
     for version in versions:

@@ -19,21 +19,6 @@ TOPIC_EXISTS = "topic_exists"
 PRODUCER_IDS_FALL = "producer_ids_fall"
 OPEN_TRANSACTION = "open_transaction"
 NO_TRANSACTION = "no_transaction"
-CAUSES = (
-    UNKNOWN_TOPIC,
-    UNKNOWN_PARTITION,
-    WRONG_DIRECTORIES,
-    UNKNOWN_VALUE,
-    UNKNOWN_BROKER,
-    OTHER_BROKER_EPOCH,
-    UNKNOWN_CONTROLLER,
-    UNKNOWN_ACL,
-    UNKNOWN_CREDENTIAL,
-    TOPIC_EXISTS,
-    PRODUCER_IDS_FALL,
-    OPEN_TRANSACTION,
-    NO_TRANSACTION,
-)
 
 
 def partition_of_unknown_topic(topic_id: str, partition_id: int) -> Refusal:

@@ -7,9 +7,10 @@ nearly all of its memory with the one before.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 from kraft_core.raft.voters import ReplicaKey, VoterSet
 
@@ -121,15 +122,28 @@ class Batches:
 
     def _position(self, offset: int) -> tuple[int, int]:
         """Chunk and index of the first batch that ends above `offset`."""
-        chunk = bisect_right(self._chunks, offset, key=_chunk_end)
+        chunk = bisect_right(self._chunks, offset, key=lambda chunk: chunk[-1].end_offset)
         if chunk == len(self._chunks):
             return chunk, 0
-        return chunk, bisect_right(self._chunks[chunk], offset, key=_batch_end)
+        return chunk, bisect_right(self._chunks[chunk], offset, key=lambda batch: batch.end_offset)
 
 
-def _chunk_end(chunk: tuple[Batch, ...]) -> int:
-    return chunk[-1].end_offset
+def control_record(offset: int, type_name: str, value: Mapping[str, Any]) -> ControlRecord | None:
+    """A decoded control record as the engine's value; None for the header and footer of a snapshot.
+
+    type_name: Kafka's (ControlRecordType), as in Message.type_name.
+    """
+    match type_name:
+        case "LeaderChange":
+            voters, granting = _replicas(value["voters"]), _replicas(value["grantingVoters"])
+            return ControlRecord(offset, LeaderChange(value["leaderId"], voters, granting))
+        case "KRaftVersion":
+            return ControlRecord(offset, KRaftVersion(value["kRaftVersion"]))
+        case "KRaftVoters":
+            return ControlRecord(offset, VoterSet.from_record(value))
+        case _:
+            return None
 
 
-def _batch_end(batch: Batch) -> int:
-    return batch.end_offset
+def _replicas(voters: list[Mapping[str, Any]]) -> tuple[ReplicaKey, ...]:
+    return tuple(ReplicaKey.of(voter["voterId"], voter.get("voterDirectoryId")) for voter in voters)

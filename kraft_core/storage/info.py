@@ -16,11 +16,10 @@ from kraft_core.storage.log_dirs import (
 
 @dataclass(frozen=True, slots=True)
 class StorageInfo:
-    """What the tool prints, without stack traces, and its exit code. problems: those among the lines."""
+    """What the tool prints, without stack traces, and its exit code."""
 
     lines: tuple[str, ...]
     exit_code: int
-    problems: tuple[str, ...]
 
 
 def storage_info(found: Mapping[str, LogDir]) -> StorageInfo:
@@ -46,7 +45,7 @@ def storage_info(found: Mapping[str, LogDir]) -> StorageInfo:
             "formatted for legacy mode."
         )
     lines = tuple(_lines(directories, first, problems))
-    return StorageInfo(lines, 1 if problems else 0, tuple(problems))
+    return StorageInfo(lines, 1 if problems else 0)
 
 
 def _meta_of(path: str, log_dir: LogDir) -> KnownMeta:

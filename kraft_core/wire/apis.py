@@ -313,13 +313,3 @@ DESCRIBE_CLUSTER = _api(
         Field("clusterAuthorizedOperations", "int32", default=-2147483648),
     ),
 )
-
-APIS = (
-    API_VERSIONS,
-    SASL_HANDSHAKE,
-    SASL_AUTHENTICATE,
-    FETCH,
-    FETCH_SNAPSHOT,
-    DESCRIBE_QUORUM,
-    DESCRIBE_CLUSTER,
-)

@@ -16,7 +16,6 @@ from kraft_core.raft.emulation import (
     start,
 )
 from kraft_core.raft.log import BrokenLogError, ReplicaLog, controls_of_log
-from kraft_core.raft.reading import read_snapshot
 from tests.conformance.tally import Tally
 from tests.conformance.trace import (
     Line,
@@ -32,6 +31,7 @@ from tests.conformance.trace import (
     voter_rows,
     voter_set,
 )
+from tests.kraft_core.raft.reading import read_snapshot
 
 # The driver's internal.segment.bytes: when a segment rolls shows after a restart.
 SEGMENT_BYTES = 2048

@@ -16,8 +16,8 @@ from kraft_core.raft.batches import Batch
 from kraft_core.raft.epochs import EpochEnd
 from kraft_core.raft.history import OffsetHistory
 from kraft_core.raft.log import Controls, Snapshot
-from kraft_core.raft.reading import read_batches, read_snapshot
 from kraft_core.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from tests.kraft_core.raft.reading import read_batches, read_snapshot
 
 Line = dict[str, Any]
 

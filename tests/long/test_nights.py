@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 
 from jobs.maintenance.compaction import MOST_SMALL_FILES
 from jobs.runtime.session import open_session
-from kraft_core.columnar.reference import scan_headers
+from kraft_core.columnar.fast import scan_headers
 from tests.jobs.lakes import run
 from transforms.lake.delta_rs import exists, rows_with
 from transforms.lake.tables import CAPTURES, RECORDS, RUNS, TABLES

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kraft_core.messages.schema import Message
-from kraft_core.wire.apis import APIS
+from tests.kraft_core.wire.simulated import APIS
 from tests.long.test_published_schemas import (
     RELEASES,
     declared_shapes,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from google_crc32c import value as crc32c
 
-from kraft_core.columnar import fast, reference
+from kraft_core.columnar import fast
 from kraft_core.columnar.schema import HEADERS, RECORDS
 from kraft_core.format.batch import BatchHeader, read_header, write_batch
 from kraft_core.format.compression import compress
@@ -24,6 +24,7 @@ from kraft_core.format.record import read_batch
 from kraft_core.format.segment import Damage, order_faults, scan
 from kraft_core.format.snapshot import read_snapshot
 from tests.kraft_core.batches import no_op_batch, raw, resealed
+from tests.kraft_core.columnar import reference
 from tests.kraft_core.columnar.comparing import differing
 from tests.mutations import damage
 from transforms.ingest.checkpoints import read_checkpoint

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 from dashboards import embedded_sql
 from jobs.cli import main
 from jobs.runtime.settings import read_settings
-from kraft_core.columnar import fast, reference
+from kraft_core.columnar import fast
+from tests.kraft_core.columnar import reference
 
 # The tables' own columns are read from their files.
 _QUESTIONS = (

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kraft_core.columnar import fast, reference
+from kraft_core.columnar import fast
 from kraft_core.columnar.schema import HEADERS, RECORDS
+from tests.kraft_core.columnar import reference
 
 
 def decoded(reader, path: Path, **options) -> pa.Table:

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kraft_core.columnar import fast, reference
+from kraft_core.columnar import fast
 from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.codec import write_control_value, write_metadata_value
 from tests.kraft_core.batches import control_batch, no_op_batch, raw, raw_records
+from tests.kraft_core.columnar import reference
 from tests.kraft_core.columnar.comparing import assert_same, decoded, differing
 from tests.kraft_core.strategies import CONTROL_VERSIONS, METADATA_VERSIONS, message_id, values
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraft_core.columnar.reference import ROWS, decode, scan_headers
 from kraft_core.columnar.schema import HEADERS, RECORDS, message_columns, message_fields
 from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.codec import write_metadata_value
@@ -20,6 +19,7 @@ from kraft_core.messages.control import CONTROL_RECORDS
 from kraft_core.messages.metadata import by_api_key
 from kraft_core.messages.schema import Field
 from tests.kraft_core.batches import NO_OP, log_of, no_op_batch, raw, resealed
+from tests.kraft_core.columnar.reference import ROWS, decode, scan_headers
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 ALL_TYPES = GOLDEN / "all-record-types-4.4.0/node-7/__cluster_metadata-0/00000000000000000000.log"

@@ -7,6 +7,8 @@ from kraft_core.image.change import Refusal
 from kraft_core.messages.uuid_text import uuid_text
 from tests.kraft_core.image.worlds import Made, broker_fields, change_fields, partition_fields, topic_fields
 
+CAUSES = {cause for name, cause in vars(refusals).items() if name.isupper()}
+
 TOPIC, OTHER, UNKNOWN = (uuid_text(bytes([n]) * 16) for n in (1, 2, 3))
 DIRECTORY = uuid_text(b"\x04" * 16)
 _OF_UNKNOWN = f"topic {UNKNOWN}"

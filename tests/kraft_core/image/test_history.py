@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kraft_core.image.history import SNAPSHOT, History, ReplayGap, history, rows
+from kraft_core.image.history import SNAPSHOT, History, ReplayGap, rows
 from kraft_core.image.image import Image
-from tests.kraft_core.image.worlds import Row, change_fields, partition_fields, topic_fields
+from tests.kraft_core.image.worlds import Row, change_fields, history, partition_fields, topic_fields
 
 ID, OTHER, NEW = (f"A{digit}EBAQEBAQEBAQEBAQEBAQ" for digit in "QRS")
 

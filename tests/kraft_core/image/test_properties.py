@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from kraft_core.format.codec import read_metadata_value, write_metadata_value
 from kraft_core.image.change import Change
 from kraft_core.image.differences import differences
-from kraft_core.image.history import History, history, rows
+from kraft_core.image.history import History, rows
 from kraft_core.image.image import Image
 from kraft_core.image.kinds import BY_NAME
 from kraft_core.image.tables import KINDS
 from kraft_core.image.tree import Directory, Leaf, Node, find, leaf, paths, root
 from kraft_core.messages.metadata import METADATA_RECORDS
-from tests.kraft_core.image.worlds import Row, lives, replay
+from tests.kraft_core.image.worlds import Row, history, lives, replay
 from tests.kraft_core.image.worlds import rows as as_rows
 
 # A busy machine is no reason to fail.

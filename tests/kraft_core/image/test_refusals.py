@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from kraft_core.image import refusals
 from kraft_core.image.change import RefusedRecord
 from kraft_core.image.history import History
 from kraft_core.image.image import Image
-from tests.kraft_core.image.refused import EVERY_REFUSAL
+from tests.kraft_core.image.refused import CAUSES, EVERY_REFUSAL
 from tests.kraft_core.image.worlds import replay, row, rows
 
 RECORDS = rows([made for made, _ in EVERY_REFUSAL])
@@ -25,7 +24,7 @@ def test_every_cause_is_found() -> None:
     assert sorted(by_all + by_controllers) == WANTED
     assert not any(record.by_controllers_only for record in by_all)
     assert all(record.by_controllers_only for record in by_controllers)
-    assert {record.cause for record in WANTED} == set(refusals.CAUSES)
+    assert {record.cause for record in WANTED} == CAUSES
 
 
 def test_a_history_tells_each_once() -> None:

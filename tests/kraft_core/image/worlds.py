@@ -6,7 +6,7 @@ hypothesis can shorten it. Records refer to what exists at that moment; an image
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -14,6 +14,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kraft_core.image import tables
+from kraft_core.image.change import MetadataRecord
+from kraft_core.image.history import History, Version
 from kraft_core.image.image import Image
 from kraft_core.messages.uuid_text import uuid_text
 
@@ -480,3 +482,13 @@ def random_steps(seed: int, count: int, without: Sequence[str] = ()) -> list[tup
     random = Random(seed)
     actions = [action for action in (*ACTIONS, *OFTEN) if action not in without]
     return [(random.choice(actions), random.getrandbits(32)) for _ in range(count)]
+
+
+def history(records: Iterable[MetadataRecord], snapshot: Image | None = None) -> dict[str, list[Version]]:
+    """The versions of every kind by the records that follow the snapshot, or that begin the log."""
+    replayed = History()
+    if snapshot is not None:
+        replayed.load(snapshot)
+    for record in records:
+        replayed.apply(record)
+    return {kind: replayed.versions(kind) for kind in tables.KINDS}

@@ -10,8 +10,8 @@ from kraft_core.format.errors import DecodeError
 from kraft_core.messages import control
 from kraft_core.raft.batches import ControlRecord, KRaftVersion, LeaderChange
 from kraft_core.raft.log import Snapshot
-from kraft_core.raft.reading import read_batches, read_snapshot
 from kraft_core.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
+from tests.kraft_core.raft.reading import read_batches, read_snapshot
 
 DIRECTORY = "PzXaLpMoebh11XCH8kiHoA"
 VOTERS = VoterSet.of(

@@ -17,9 +17,9 @@ from kraft_core.raft import quorum_invariants as between
 from kraft_core.raft.batches import Batches
 from kraft_core.raft.epochs import EpochCache
 from kraft_core.raft.log import ReplicaLog, Segment, voters_of_log
-from kraft_core.raft.reading import read_batches, read_snapshot
 from kraft_core.raft.rules import Violation
 from kraft_core.raft.voters import ReplicaKey
+from tests.kraft_core.raft.reading import read_batches, read_snapshot
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 SOUND = (

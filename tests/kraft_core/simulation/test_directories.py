@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
-from kraft_core.raft.reading import read_batches, read_snapshot
 from kraft_core.simulation.directories import write_directories
 from kraft_core.simulation.quorum import SimulatedQuorum
 from kraft_core.simulation.runs import random_run, simulate
 from kraft_core.simulation.setup import Setup
+from tests.kraft_core.raft.reading import read_batches, read_snapshot
 
 
 def write_quorum(quorum: SimulatedQuorum, path: Path) -> list[ControllerDir]:

@@ -43,9 +43,9 @@ def test_a_formatted_directory() -> None:
 )
 def test_problems(log_dir: LogDir, problem: str) -> None:
     info = storage_info({"/a": LogDir(meta=OWN), "/b": log_dir})
-    assert (info.exit_code, info.problems) == (1, (problem,))
+    assert (info.exit_code, info.lines[-3:]) == (1, ("Found problem:", f"  {problem}", ""))
 
 
 def test_a_directory_of_the_time_of_zookeeper() -> None:
     info = storage_info({"/a": LogDir(meta=b"version=0\nbroker.id=1\n")})
-    assert "formatted for legacy mode" in info.problems[0]
+    assert "formatted for legacy mode" in info.lines[-2]

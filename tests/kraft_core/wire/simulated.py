@@ -14,6 +14,8 @@ from kraft_core.raft.voters import ReplicaKey
 from kraft_core.simulation.directories import START_TIME, batch_bytes, snapshot_bytes
 from kraft_core.simulation.network import ADMIN
 from kraft_core.simulation.quorum import SimulatedQuorum
+from kraft_core.wire import apis
+from kraft_core.wire.apis import Api
 from kraft_core.wire.errors import WireError
 from kraft_core.wire.follower import LogFollower, Part
 from kraft_core.wire.observing import (
@@ -24,6 +26,9 @@ from kraft_core.wire.observing import (
     SnapshotAnswer,
     SnapshotAsk,
 )
+
+# Every request that an observer sends, with its response.
+APIS = tuple(held for held in vars(apis).values() if isinstance(held, Api))
 
 ANONYMOUS = ReplicaKey(-1)
 

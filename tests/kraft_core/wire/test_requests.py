@@ -12,11 +12,12 @@ from kraft_core.format.codec import read_message, write_message
 from kraft_core.messages.schema import Field
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.raft.epochs import EpochEnd
-from kraft_core.wire.apis import APIS, FETCH, FETCH_SNAPSHOT, SASL_HANDSHAKE
+from kraft_core.wire.apis import FETCH, FETCH_SNAPSHOT, SASL_HANDSHAKE
 from kraft_core.wire.errors import RefusedError, WireError
 from kraft_core.wire.frames import Request, frame_length, request_frame, response_body
 from kraft_core.wire.observing import FetchAsk, SnapshotAsk, fetch_answer, snapshot_answer
 from tests.kraft_core.strategies import values
+from tests.kraft_core.wire.simulated import APIS
 
 VERSIONS = [(api, version) for api in APIS for version in api.versions]
 offsets = st.integers(0, (1 << 63) - 1)

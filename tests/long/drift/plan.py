@@ -25,10 +25,10 @@ from kraft_core.raft.emulation import (
     start,
 )
 from kraft_core.raft.log import BrokenLogError, ReplicaLog
-from kraft_core.raft.reading import read_batches, read_snapshot
 from kraft_core.raft.voters import Endpoint, ReplicaKey, Voter, VoterSet
 from tests.conformance.log_replay import SEGMENT_BYTES
 from tests.conformance.trace import voter_rows
+from tests.kraft_core.raft.reading import read_batches, read_snapshot
 
 Line = dict[str, Any]
 

@@ -11,11 +11,10 @@ import pytest
 from deltalake import write_deltalake
 
 from jobs.derivation.derive_histories import write_histories
-from kraft_core.image import refusals
 from kraft_core.image.change import RefusedRecord
 from kraft_core.image.image import Image
 from kraft_core.image.replay_path import PathCheckpoint, ReplayRange
-from tests.kraft_core.image.refused import EVERY_REFUSAL, UNKNOWN
+from tests.kraft_core.image.refused import CAUSES, EVERY_REFUSAL, UNKNOWN
 from tests.kraft_core.image.worlds import Made, change_fields, life, partition_fields, random_steps, rows
 from tests.transforms.histories.replayed import (
     World,
@@ -99,7 +98,7 @@ def without_spark(path: Path) -> Lake:
 
 def test_the_lives_hold_refusals_of_every_cause() -> None:
     causes = {record.cause for records in by_core(worlds()).values() for record in records}
-    assert causes == set(refusals.CAUSES)
+    assert causes == CAUSES
 
 
 def test_nothing_is_said_of_records_above_a_checkpoint_that_lacks_a_refused_one() -> None:

@@ -20,7 +20,6 @@ from kraft_core.simulation.directories import START_TIME
 from kraft_core.simulation.quorum import SimulatedQuorum
 from kraft_core.wire.apis import (
     API_VERSIONS,
-    APIS,
     DESCRIBE_CLUSTER,
     DESCRIBE_QUORUM,
     FETCH,
@@ -29,7 +28,7 @@ from kraft_core.wire.apis import (
     METADATA_TOPIC_ID,
 )
 from kraft_core.wire.observing import FetchAsk, SnapshotAsk
-from tests.kraft_core.wire.simulated import fetch_answer, snapshot_answer
+from tests.kraft_core.wire.simulated import APIS, fetch_answer, snapshot_answer
 
 _BY_KEY = {api.key: api for api in APIS}
 

@@ -1,17 +1,16 @@
-"""From the bytes of a log or a checkpoint to the engine's batches and snapshots."""
+"""From the bytes of a log or a checkpoint to the engine's batches and snapshots, to compare with Kafka's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from kraft_core.format.batch import BatchHeader, iter_records
 from kraft_core.format.codec import read_control_value
 from kraft_core.format.errors import DecodeError, UnknownRecord
 from kraft_core.format.segment import scan
-from kraft_core.raft.batches import Batch, ControlRecord, KRaftVersion, LeaderChange
+from kraft_core.raft.batches import Batch, ControlRecord, KRaftVersion, control_record
 from kraft_core.raft.log import Snapshot
-from kraft_core.raft.voters import ReplicaKey, VoterSet
+from kraft_core.raft.voters import VoterSet
 
 
 def read_batches(buf: bytes) -> tuple[Batch, ...]:
@@ -30,23 +29,6 @@ def read_snapshot(end_offset: int, leader_epoch: int, buf: bytes) -> Snapshot:
             elif isinstance(record.value, VoterSet):
                 voters = record.value
     return Snapshot(end_offset, leader_epoch, kraft_version, voters)
-
-
-def control_record(offset: int, type_name: str, value: Mapping[str, Any]) -> ControlRecord | None:
-    """A decoded control record as the engine's value; None for the header and footer of a snapshot.
-
-    type_name: Kafka's (ControlRecordType), as in Message.type_name.
-    """
-    match type_name:
-        case "LeaderChange":
-            voters, granting = _replicas(value["voters"]), _replicas(value["grantingVoters"])
-            return ControlRecord(offset, LeaderChange(value["leaderId"], voters, granting))
-        case "KRaftVersion":
-            return ControlRecord(offset, KRaftVersion(value["kRaftVersion"]))
-        case "KRaftVoters":
-            return ControlRecord(offset, VoterSet.from_record(value))
-        case _:
-            return None
 
 
 def _headers(buf: bytes) -> Iterator[BatchHeader]:
@@ -80,7 +62,3 @@ def _control_records(buf: bytes, header: BatchHeader) -> Iterator[ControlRecord]
         record = control_record(raw.offset, control.message.type_name, control.value)
         if record is not None:
             yield record
-
-
-def _replicas(voters: list[Mapping[str, Any]]) -> tuple[ReplicaKey, ...]:
-    return tuple(ReplicaKey.of(voter["voterId"], voter.get("voterDirectoryId")) for voter in voters)
