@@ -17,6 +17,7 @@ from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, warn_line
 from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
+from kraft_core.format.log_dirs import LOG_DIR_NAME
 
 EXAMPLES = """examples:
   kraftlake capture /var/lib/kafka/metadata --to /backup/controllers
@@ -63,8 +64,12 @@ def run(args: argparse.Namespace) -> int:
     if args.broker_dirs:
         moment = datetime.now(UTC)
         return _copy_each(args.sources, args.to, lambda source: _broker(source, args.to, moment, args.host))
-    sources = [directory.path for directory in _controller_dirs(args.sources, args.to)]
-    return _copy_each(sources, args.to, lambda source: _controller(source, args.to, args.host))
+    directories, left_out = _controller_dirs(args.sources, args.to)
+    for line in left_out:
+        warn_line(f"kraftlake capture: {line}")
+    sources = [directory.path for directory in directories]
+    code = _copy_each(sources, args.to, lambda source: _controller(source, args.to, args.host))
+    return ExitCode.FOUND if code == ExitCode.FINE and left_out else code
 
 
 def _copy_each(sources: Sequence[Path], target: Path, copy: Callable[[Path], dict[str, Any]]) -> int:
@@ -107,20 +112,32 @@ def _words(error: CopyError | OSError) -> str:
     return str(error)
 
 
-def _controller_dirs(sources: list[Path], target: Path) -> tuple[ControllerDir, ...]:
-    """The controller directories at or below the sources. Raises Failure if there are none."""
+def _controller_dirs(sources: list[Path], target: Path) -> tuple[list[ControllerDir], list[str]]:
+    """The controller directories at or below the sources, each once, and a line for whatever was left out: a
+    source without any, as of a controller that lost its disk, and a folder that cannot be listed.
+
+    Raises Failure for a wrong path, or if there are no directories.
+    """
     for source in sources:
         if not source.is_dir():
             raise Failure(f"{source} is not a folder: give a controller's metadata.log.dir")
         if target.resolve().is_relative_to(source.resolve()):
             raise Failure(f"{target} is inside {source}: copies must be outside the controller's directory")
-    found = find_controller_dirs(sources)
-    if not found.directories:
-        where = ", ".join(map(str, sources))
-        details = [f"{each.path}: {each.reason}" for each in (*found.refused, *found.without_log)]
-        raise Failure(
-            f"no __cluster_metadata-0 at or below {where}: give a controller's metadata.log.dir",
-            ExitCode.NOTHING_READABLE,
-            details,
-        )
-    return found.directories
+    directories: dict[Path, ControllerDir] = {}
+    empty: list[Path] = []
+    skipped: list[str] = []
+    for source in sources:
+        found = find_controller_dirs([source])
+        directories |= {each.path.resolve(): each for each in found.directories}
+        without = () if found.directories else found.without_log
+        skipped += [f"{each.path}: {each.reason}" for each in (*found.refused, *without)]
+        if not found.directories:
+            empty.append(source)
+    if not directories:
+        raise Failure(_no_log_below(empty), ExitCode.NOTHING_READABLE, skipped)
+    return list(directories.values()), [*skipped, *([_no_log_below(empty)] if empty else [])]
+
+
+def _no_log_below(sources: list[Path]) -> str:
+    where = ", ".join(map(str, sources))
+    return f"no {LOG_DIR_NAME} at or below {where}: give a controller's metadata.log.dir"

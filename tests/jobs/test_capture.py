@@ -197,6 +197,34 @@ def test_one_of_two(controller: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert "meta.properties has no cluster id" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("formatted", [False, True])
+def test_a_controller_that_lost_its_disk_is_reported(
+    controller: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], formatted: bool
+) -> None:
+    """The others are copied, and the exit code says that one was not."""
+    lost = tmp_path / "lost"
+    lost.mkdir()
+    if formatted:
+        shutil.copy(controller / "meta.properties", lost)
+    assert main(["capture", str(controller), str(lost), "--to", str(tmp_path / "to")]) == 1
+    said = capsys.readouterr()
+    assert f"no __cluster_metadata-0 at or below {lost}: give" in said.err
+    assert len(said.out.splitlines()) == 1
+
+
+def test_a_directory_that_is_given_twice_is_copied_once(
+    controller: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    below = controller / "__cluster_metadata-0"
+    link = tmp_path / "link"
+    link.symlink_to(controller)
+    words = ["capture", str(controller), str(below), str(link), "--to", str(tmp_path / "to")]
+    assert main(words) == 0
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 1
+    assert not said.err
+
+
 @pytest.mark.parametrize(
     ("source", "to", "code", "said"),
     [
