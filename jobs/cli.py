@@ -192,6 +192,10 @@ def _run(args: argparse.Namespace) -> int:
     except (Failure, BrokenPipeError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # a panic of a library in Rust is not an Exception
+        from jobs.runtime.interrupt import is_interrupted
+
+        if is_interrupted(error):
+            raise KeyboardInterrupt from None
         raise _explained(error, getattr(args, "lake", None)) from None
 
 

@@ -8,6 +8,7 @@ import re
 import traceback
 from collections.abc import Iterator
 
+from jobs.runtime.interrupt import is_interrupted
 from jobs.runtime.outcome import ExitCode, Failure, one_line
 from jobs.runtime.output import warn_line
 from transforms.lake.storage.conditions import UnsafeStoreError
@@ -70,7 +71,7 @@ def must_be_writable(lake: Location) -> None:
 
 def exit_code_of(error: BaseException, lake: Location | None) -> ExitCode:
     """The exit code of a run that an error ends; that of a lost JVM is TRY_AGAIN."""
-    if isinstance(error, KeyboardInterrupt):
+    if is_interrupted(error):
         return ExitCode.INTERRUPTED
     failure = error if isinstance(error, Failure) else failure_of(error, lake)
     if failure is not None:

@@ -65,13 +65,13 @@ def cancelling(spark: SparkSession) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if not _is_interrupted(error):
+        if not is_interrupted(error):
             raise
         threading.Thread(target=_cancel, args=(context, group, asked), daemon=True).start()
         raise KeyboardInterrupt from None
 
 
-def _is_interrupted(error: BaseException | None) -> bool:
+def is_interrupted(error: BaseException | None) -> bool:
     """Whether Ctrl-C led to an error: PySpark may fail at what it does on its way out."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__

@@ -96,6 +96,7 @@ def open_session(
     JVM is to take little memory.
     """
     _set_utc()
+    _quiet_logs()
     settings = _read_defaults()
     kind = "resident" if resident else "quick" if quick else None
     if kind is not None:
@@ -144,15 +145,23 @@ def _set_utc() -> None:
     time.tzset()
 
 
-def _quiet(spark: SparkSession) -> SparkSession:
-    """Without the tracebacks of py4j and of the accumulators' server when the JVM ends: see jvm_has_ended.
+def _quiet_logs() -> None:
+    """Without the tracebacks of py4j when the JVM ends, see jvm_has_ended, or when Ctrl-C interrupts it.
 
     Nor the page of JSON that PySpark logs for every wrong query, for which we print one line.
     """
     logging.getLogger("SQLQueryContextLogger").disabled = True
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    # One of py4j's errors is logged by the root logger.
-    logging.getLogger().addFilter(lambda record: Path(record.pathname).parent.name != "py4j")
+    # Two of py4j's errors are logged by the root logger.
+    logging.getLogger().addFilter(_is_not_of_py4j)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
+
+
+def _quiet(spark: SparkSession) -> SparkSession:
+    """Without the traceback of the accumulators' server when the JVM ends: see jvm_has_ended."""
     server: Any = spark.sparkContext._accumulatorServer  # pyright: ignore[reportPrivateUsage]
     server.handle_error = lambda *_: None
     return spark

@@ -13,6 +13,7 @@ import sys
 import time
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -374,10 +375,24 @@ def test_what_led_to_an_error_explains_it():
     assert exit_code_of(error, None) == ExitCode.TRY_AGAIN
 
 
+def failed_when_interrupted() -> RuntimeError:
+    """As of PySpark, which asks the JVM for the result of a query even where Ctrl-C has just ended it."""
+    error = RuntimeError("An error occurred while calling o235.getResult.")
+    error.__context__ = KeyboardInterrupt()
+    return error
+
+
+def test_what_fails_after_ctrl_c_is_no_error_of_its_own(monkeypatch, capsys):
+    monkeypatch.setattr("jobs.version.run", Mock(side_effect=failed_when_interrupted()))
+    assert main(["version"]) == 130
+    assert capsys.readouterr().err == "kraftlake version: interrupted\n"
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [
         (KeyboardInterrupt(), 130),
+        (failed_when_interrupted(), 130),
         (MemoryError(), 75),
         (ConnectionRefusedError(111, "Connection refused"), 75),
         (OSError("Generic S3 error: Error performing PUT"), 75),
