@@ -32,7 +32,10 @@ def captured_quorum(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]
 def captured_metadata(args: argparse.Namespace) -> tuple[CapturedMetadata, list[str]]:
     """The quorum with its metadata, and what could not be read. Raises Failure."""
     if args.live:
-        raise Failure(f"plan {args.action} needs the registrations: give --captures PATH... or --lake PATH")
+        raise Failure(
+            f"plan {args.action} needs the registrations, which --live does not read: give "
+            "--captures PATH... or --lake PATH"
+        )
     quorum, unread, metadata = _opened(args)
     return metadata(quorum), unread
 

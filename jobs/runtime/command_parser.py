@@ -36,8 +36,21 @@ class CommandParser(argparse.ArgumentParser):
         self._given = sys.argv[1:] if args is None else args
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self.error(self._unknown_flag(unknown) or f"too many arguments: {' '.join(unknown)}")
-        return parsed, unknown
+            self._add_words(parsed, unknown)
+        return parsed, []
+
+    def _add_words(self, parsed: argparse.Namespace, unknown: list[str]) -> None:
+        """Add the words behind an option to a list of words, which for argparse ends at the first option.
+
+        Behind -- words may begin with a dash.
+        """
+        until = unknown.index("--") if "--" in unknown else len(unknown)
+        flag = self._unknown_flag(unknown[:until])
+        listed = [each.dest for each in self._actions if each.nargs == "*" and not each.option_strings]
+        if flag is not None or not listed:
+            self.error(flag or f"too many arguments: {' '.join(unknown)}")
+        held = getattr(parsed, listed[0])
+        setattr(parsed, listed[0], [*held, *unknown[:until], *unknown[until + 1 :]])
 
     def leaves(self) -> list[CommandParser]:
         """The parsers of its own verbs, such as those of findings list; else the parser itself."""

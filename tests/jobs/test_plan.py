@@ -277,7 +277,7 @@ def test_wrong_usage(golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     both = ("--captures", captures, "--lake", str(tmp_path))
     refused(2, "give --captures or --lake, not both", "remove", "3", *both)
     refused(2, "--lake or --live, not two of them", "lose", "3", "--live", "h:9093", "--captures", captures)
-    refused(2, "plan release needs the registrations", "release", "4.4", "--live", "h:9093")
+    refused(2, "registrations, which --live does not read", "release", "4.4", "--live", "h:9093")
     refused(2, "'one' is not a node id", "remove", "one", "--captures", captures)
     for words in (("update", "2", "--endpoint", "host"), ("fly", "1")):
         with pytest.raises(SystemExit, match="2"):

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.cli import VERBS, main
+from jobs.cli import VERBS, build_parser, main
 from jobs.runtime import finding_text
+from jobs.runtime.settings import Settings
 from kraft_core.wording import did_you_mean
 from tests.jobs.test_cli import kraftlake
 
@@ -97,6 +98,27 @@ def test_one_line_says_what_is_wrong_and_another_where_to_look(capsys, words, sa
     first, second = err.splitlines()
     assert says in first
     assert second.endswith(" --help lists the options")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--partitions", "3", "a", "b"],
+        ["a", "--partitions", "3", "b"],
+        ["a", "--partitions", "3", "--", "b"],
+    ],
+)
+def test_words_may_follow_options(words):
+    parser = build_parser("plan", Settings())
+    assert parser.parse_args(["plan", "topic", "create", *words]).words == ["create", "a", "b"]
+
+
+def test_words_behind_two_dashes_may_begin_with_one(capsys):
+    words = ["plan", "topic", "delete", "--captures", "x", "--", "--help", "-rf"]
+    assert build_parser("plan", Settings()).parse_args(words).words == ["delete", "--help", "-rf"]
+    code, _, err = usage(capsys, "plan", "topic", "delete", "a", "-rf", "--captures", "x")
+    assert code == 2
+    assert err.startswith("kraftlake plan: unknown option -rf\n")
 
 
 def test_a_word_near_nothing_suggests_nothing():
