@@ -13,6 +13,7 @@ from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_lines
 from jobs.time_travel.moment import FORMS, iso
 from jobs.time_travel.open_source import add_lake_arguments
+from kraft_core.messages.uuid_text import ZERO_UUID
 
 if TYPE_CHECKING:
     from kraft_core.wire.quorum import DescribedReplica
@@ -121,7 +122,8 @@ def _lines(sample: QuorumSample) -> Iterator[str]:
 def _words(replica: DescribedReplica, sample: QuorumSample) -> str:
     quorum = sample.quorum
     role = "voter" if replica.is_voter else "observer"
-    name = f"{replica.node_id} ({replica.directory_id}) {role}"
+    known = replica.directory_id != ZERO_UUID
+    name = f"{replica.node_id} ({replica.directory_id}) {role}" if known else f"{replica.node_id} {role}"
     listeners = quorum.endpoints.get(replica.node_id, ()) if replica.is_voter else ()
     where = "".join(f", {end.name}://{end.host}:{end.port}" for end in listeners)
     if replica == quorum.leader:

@@ -54,7 +54,7 @@ class LogEnds:
     def _end_words(self, voter: Voter, as_of: int) -> str:
         end = self._end(voter, as_of)
         if end == inf:
-            return "not captured"
+            return "not known from then on"
         sources = {
             capture.time_source
             for replica, ends in self.by_replica.items()

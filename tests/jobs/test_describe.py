@@ -9,6 +9,7 @@ import pytest
 
 from jobs.cli import main
 from jobs.runtime.outcome import ExitCode
+from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.simulation.actions import Crash
 from tests.kraft_core.wire.test_follower import started
 from tests.transforms.live.loopback import controllers, loopback
@@ -30,6 +31,16 @@ def test_the_quorum_as_its_leader_knows_it(capsys: pytest.CaptureFixture[str]) -
     assert f"epoch {leader.epoch}, leader {leader.key.id}, high watermark " in text
     assert re.search(rf"  {leader.key.id} \({leader.key.directory_id}\) voter, leads: log end \d+, ", text)
     assert len(re.findall(r"lacks 0, caught up 0\.\d s ago", text)) == len(quorum.replicas) - 1
+
+
+def test_a_directory_id_that_the_leader_does_not_know_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """As of a static quorum, whose voters the leader knows by their ids alone."""
+    quorum = started(static=True)
+    with loopback(quorum) as held:
+        assert main(["describe", "--bootstrap-controllers", controllers(held)]) == 0
+    said = capsys.readouterr().out
+    assert len(re.findall(r"^  \d voter[,:] ", said, re.MULTILINE)) == quorum.setup.voters
+    assert ZERO_UUID not in said
 
 
 def test_without_a_leader_it_can_be_tried_again(capsys: pytest.CaptureFixture[str]) -> None:

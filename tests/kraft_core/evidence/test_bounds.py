@@ -230,6 +230,9 @@ def test_the_bound_holds_up_to_the_earliest_capture_it_uses() -> None:
     story.capture("1", 1000, "1:0-30", 1).capture("2", 1010, "1:0-25", 1).capture("3", 1020, "1:0-20", 1)
     # From 1001 on node 1 is not captured any more, but the two others still bound a majority.
     assert upper(story) == [(1010, 25)]
+    (proof,) = rows(story, "log_ends")
+    assert "not known from then on" in proof.source.split(", ")[0]
+    assert "at 25 (by capture.json)" in proof.source
 
 
 def test_a_later_set_counts_too() -> None:
