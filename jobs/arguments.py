@@ -104,7 +104,7 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="only print what would be read",
+        help="only print what is found, whether the lake has it or not",
     )
 
 
