@@ -592,7 +592,8 @@ WITH config_texts AS (
 )
 SELECT t.cluster_id, t.valid_from_offset AS `offset`, t.valid_from_at AS changed_at, 'create topic' AS operation,
        'TOPIC' AS resource_type, t.topic_name AS subject, CAST(NULL AS STRING) AS `before`,
-       p.partition_count || ' partitions, replication factor ' || p.replication_factor AS `after`, t.commit_status,
+       p.partition_count || CASE WHEN p.partition_count = 1 THEN ' partition' ELSE ' partitions' END
+         || ', replication factor ' || p.replication_factor AS `after`, t.commit_status,
        t.valid_from_exact AS is_exact, t.earliest_from_offset AS earliest_offset, t.earliest_from_at AS earliest_at
 FROM topics t
 LEFT JOIN partition_batches p

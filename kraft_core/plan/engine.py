@@ -362,4 +362,5 @@ def side_words(world: World) -> str:
         if voter.matches(world.leader.key) or any(voter.matches(key) for key in world.fetching)
     )
     names = ", ".join(map(str, up))
-    return f"{len(up)} of {len(voters)} voters are in sync ({names}), {voters.majority} are needed"
+    needed = "1 is needed" if voters.majority == 1 else f"{voters.majority} are needed"
+    return f"{len(up)} of {len(voters)} voters are in sync ({names}), {needed}"

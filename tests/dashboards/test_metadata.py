@@ -145,7 +145,7 @@ def test_topics_are_created_and_deleted(events: Events) -> None:
     rows = [topic("x", "orders", 5, 9), topic("y", "orders", 12)]
     made = partition(12, None, 3) | {"topic_id": "y", "record_type": "PARTITION_RECORD"}
     assert events(topics=rows, partitions=[made]) == [
-        (12, "create topic", "orders", None, "1 partitions, replication factor 3"),
+        (12, "create topic", "orders", None, "1 partition, replication factor 3"),
         (9, "delete topic", "orders", "x", None),
         (5, "create topic", "orders", None, None),
     ]
@@ -225,7 +225,7 @@ def test_what_was_first_read_from_a_snapshot_happened_at_or_before(events: Event
     found = events.rows(**{name: [known_since(row) for row in rows] for name, rows in SNAPSHOT_FIRST.items()})
     assert {(e["operation"], e["subject"], e["after"]) for e in found} == {
         ("update feature", "metadata.version", "7"),
-        ("create topic", "orders", "1 partitions, replication factor 3"),
+        ("create topic", "orders", "1 partition, replication factor 3"),
         ("reassign partition", "orders-0", "[0,1,2]"),
         ("alter config", "orders retention.ms", "10"),
         ("alter client quota", "user=bob rate", "1.0"),
