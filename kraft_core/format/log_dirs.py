@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +13,12 @@ LOG_DIR_NAME = "__cluster_metadata-0"
 BOOTSTRAP_NAME = "bootstrap.checkpoint"
 # Kafka 2.8's preview wrote another record format into a log of this name.
 OLD_LOG_DIR_NAME = "@metadata-0"
+
+# LocalLog.parseTopicPartitionName of release 4.3: a suffix needs an id before it.
+_RENAMED = re.compile(r"\S+-\S+\.\S+-(delete|stray|future)", re.ASCII)
+_NUMBERED = re.compile(r".+-\+?(\d+)", re.ASCII)
+_MOST_NUMBER = (1 << 31) - 1
+_CACHE_DIR = "remote-log-index-cache"
 
 # Device and inode of a directory, and whether it was found as a log directory.
 Seen = set[tuple[int, int, bool]]
@@ -87,3 +94,15 @@ def is_folder_name(name: str) -> bool:
     """Whether a folder of this name lies in the folder to which it is joined: it may come from anyone."""
     is_one_part = name not in ("", "..") and name == Path(name).name
     return is_one_part and "\0" not in name and len(os.fsencode(name)) <= 255
+
+
+def is_log_folder(name: str) -> bool:
+    """Whether Kafka accepts a folder of that name in a log directory; with any other no broker starts."""
+    if name == _CACHE_DIR:
+        return True
+    renamed = _RENAMED.fullmatch(name)
+    if renamed is None and name.endswith(("-delete", "-stray", "-future")):
+        return False
+    # Kafka cuts what it appended at the last dot.
+    numbered = _NUMBERED.fullmatch(name.rpartition(".")[0] if renamed else name)
+    return numbered is not None and int(numbered[1]) <= _MOST_NUMBER

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kraft_core.format.capture import CAPTURE_JSON
-from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.format.log_dirs import LOG_DIR_NAME, is_log_folder
 from kraft_core.format.side_files import (
     InvalidSideFileError,
     read_capture_json,
@@ -33,11 +33,6 @@ from kraft_core.restore.replay import PartitionKey, ReplayedLog
 from kraft_core.wording import first_named
 
 _PARTITION = re.compile(r"(.+)-(\d+)(\.[^.]+-(delete|stray|future))?", re.ASCII)
-# LocalLog.parseTopicPartitionName of release 4.3: a suffix needs an id before it.
-_RENAMED = re.compile(r"\S+-\S+\.\S+-(delete|stray|future)", re.ASCII)
-_NUMBERED = re.compile(r".+-\+?(\d+)", re.ASCII)
-_MOST_NUMBER = (1 << 31) - 1
-_CACHE_DIR = "remote-log-index-cache"
 # What follows the name of a directory that the broker serves, or is about to.
 _IN_USE = (None, "future")
 _MOST_NAMED = 10
@@ -118,18 +113,6 @@ def of_one_id(log_dirs: Mapping[str, BrokerLogDir]) -> Iterator[tuple[str, str]]
 def stray_partitions(log_dir: Path, broker_id: int) -> tuple[HeldPartition, ...]:
     """The partitions of a log directory that Kafka has renamed to -stray. Raises BrokerDirError."""
     return tuple(_held(log_dir, broker_id, ("stray",)))
-
-
-def is_log_folder(name: str) -> bool:
-    """Whether Kafka accepts a folder of that name in a log directory; with any other no broker starts."""
-    if name == _CACHE_DIR:
-        return True
-    renamed = _RENAMED.fullmatch(name)
-    if renamed is None and name.endswith(("-delete", "-stray", "-future")):
-        return False
-    # Kafka cuts what it appended at the last dot.
-    numbered = _NUMBERED.fullmatch(name.rpartition(".")[0] if renamed else name)
-    return numbered is not None and int(numbered[1]) <= _MOST_NUMBER
 
 
 def _folders(log_dir: Path) -> list[str]:
