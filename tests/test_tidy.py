@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -161,6 +162,35 @@ def test_a_planted_line_touches_files_of_a_lake(name: str, line: str) -> None:
 )
 def test_other_calls_touch_no_file_of_a_lake(line: str) -> None:
     assert lake_accesses(line) == []
+
+
+def test_type_checked_files_import_nothing_that_only_tests_install() -> None:
+    """make lint installs its own tools alone, so that pyright would not find the rest."""
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+    pyright = project["tool"]["pyright"]
+    packages = project["project"]["optional-dependencies"]["test"]
+    modules = {re.split(r"[><=\s]", package)[0].replace("-", "_") for package in packages}
+    excluded = {path for pattern in pyright["exclude"] for path in CHECKOUT.glob(pattern)}
+    checked = [
+        name
+        for name in tracked()
+        if name.endswith(".py")
+        and name.startswith(tuple(pyright["include"]))
+        and CHECKOUT / name not in excluded
+    ]
+    assert "tests/soundness/checker.py" in checked
+    assert "pytest" in modules
+    found = [(name, module) for name in checked for module in imported(name) if module in modules]
+    assert found == []
+
+
+def imported(name: str) -> Iterator[str]:
+    """The top-level packages that a file imports anywhere."""
+    for node in ast.walk(parsed(name)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
+            yield node.module.split(".")[0]
 
 
 def test_nothing_leads_out_of_the_checkout() -> None:
