@@ -17,7 +17,7 @@ from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, warn_line
 from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
-from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.format.log_dirs import LOG_DIR_NAME, LOST_AND_FOUND
 
 EXAMPLES = """examples:
   kraftlake capture /var/lib/kafka/metadata --to /backup/controllers
@@ -130,7 +130,8 @@ def _controller_dirs(sources: list[Path], target: Path) -> tuple[list[Controller
         found = find_controller_dirs([source])
         directories |= {each.path.resolve(): each for each in found.directories}
         without = () if found.directories else found.without_log
-        skipped += [f"{each.path}: {each.reason}" for each in (*found.refused, *without)]
+        refused = (each for each in found.refused if each.path.name != LOST_AND_FOUND)
+        skipped += [f"{each.path}: {each.reason}" for each in (*refused, *without)]
         if not found.directories:
             empty.append(source)
     if not directories:

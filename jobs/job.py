@@ -19,6 +19,7 @@ from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_line, print_lines, warn_line
 from jobs.runtime.progress import Progress, tasks_of
 from jobs.runtime.run_record import RunRecord
+from kraft_core.wording import count
 from transforms.lake.storage import NoLakeError, check_lake, check_preparable, prepare_lake
 from transforms.lake.storage.location import Location
 
@@ -271,6 +272,12 @@ def known_clusters(lake: Location) -> set[str]:
     return set[str]().union(*(distinct(lake, table, "cluster_id") for table in tables)) - divided_ids(lake)
 
 
+def unread_words(paths: int) -> str:
+    """Why a job exits with 1 that left out paths which it could not list, open or read."""
+    lost = "what it holds is" if paths == 1 else "what they hold is"
+    return f"{count(paths, 'path')} left out could not be read: {lost} not loaded until a run can read it"
+
+
 def end(
     record: RunRecord,
     lines: Iterable[str],
@@ -285,12 +292,16 @@ def end(
     quarantined: rows of `quarantine` of the clusters. touched: how many of these had new data.
     """
     record.reported = errors.reported
-    code = ExitCode.FOUND if record.failed or record.unmet or errors.fails else ExitCode.FINE
+    unread = record.counts.get("unreadable", 0)
+    is_wrong = record.failed or record.unmet or unread or errors.fails
+    code = ExitCode.FOUND if is_wrong else ExitCode.FINE
     note(code)
     record.progress.done()
     print_lines(lines)
     for cluster, reason in sorted(record.failed.items()):
         warn_line(f"kraftlake {record.verb}: cluster {cluster} {reason}")
+    if unread:
+        warn_line(f"kraftlake {record.verb}: {unread_words(unread)}")
     if errors.fails and record.fail_on == "open":
         warn_line(f"kraftlake {record.verb}: {STILL_WRONG}")
     report = record.report(code, clusters, touched, quarantined)

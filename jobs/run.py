@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobs import arguments
-from jobs.job import QUICK_BYTES, Job, check_start, opened_job
+from jobs.job import QUICK_BYTES, Job, check_start, opened_job, unread_words
 from jobs.maintenance.publishing import publish_known
 from jobs.report import NOT_SHOWN, add_report, made_page, put_page
 from jobs.runtime.expectation_names import check_expectations
@@ -105,6 +105,9 @@ def read_captures(
         if args.dry_run:
             check_start(args, make_lake=True)
             print_plan(planned, inputs)
+            if planned.unreadable:
+                warn_line(f"kraftlake {args.verb}: {unread_words(len(planned.unreadable))}")
+                return ExitCode.FOUND
             unreadable = any(copy.directory.unreadable for copy in planned.captures)
             return ExitCode.FOUND if unreadable and args.fail_on != "never" else ExitCode.FINE
         known = KnownCopies() if seen is None else KnownCopies.of(seen)

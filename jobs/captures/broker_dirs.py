@@ -14,6 +14,7 @@ from pathlib import Path
 from jobs.captures.copying import COPYING
 from jobs.runtime.outcome import reason_of
 from kraft_core.format.capture import CAPTURE_JSON
+from kraft_core.format.log_dirs import is_unreadable
 from kraft_core.format.side_files import InvalidSideFileError, read_capture_json, read_meta_properties
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.restore.broker_dirs import BrokerDirError, HeldPartition, broker_log_dir, stray_partitions
@@ -38,12 +39,14 @@ class CapturedBrokerDir:
 class BrokerDirs:
     """The copies found, each once, and a line for each that is skipped. paths: of all, also skipped ones.
 
+    unreadable: those lines that are about what exists, but could not be listed, opened or read.
     An unfinished copy of a controller's directory is skipped, too: its metadata log has another name.
     """
 
     found: tuple[CapturedBrokerDir, ...] = ()
     left_out: tuple[str, ...] = ()
     paths: frozenset[Path] = frozenset()
+    unreadable: tuple[str, ...] = ()
 
 
 def find_broker_dirs(
@@ -57,6 +60,7 @@ def find_broker_dirs(
     """
     found: dict[tuple[str, str], CapturedBrokerDir] = {}
     left_out: list[str] = []
+    unreadable: list[str] = []
     copies: set[Path] = set()
     for path in paths:
         if path.name.startswith(COPYING):
@@ -70,10 +74,12 @@ def find_broker_dirs(
             captured = _captured(path, cluster_of)
         except (BrokerDirError, InvalidSideFileError, OSError, ValueError) as error:
             left_out.append(f"{path}: {reason_of(error)}")
+            unreadable += left_out[-1:] if is_unreadable(error) else ()
             continue
         if not clusters or captured.cluster_id in clusters:
             found[captured.cluster_id, captured.capture_id] = captured
-    return BrokerDirs(tuple(found[key] for key in sorted(found)), tuple(left_out), frozenset(copies))
+    copied = tuple(found[key] for key in sorted(found))
+    return BrokerDirs(copied, tuple(left_out), frozenset(copies), tuple(unreadable))
 
 
 def _captured(path: Path, cluster_of: Callable[[Path, str | None], str | None]) -> CapturedBrokerDir:

@@ -18,7 +18,7 @@ from pathlib import Path
 from jobs.runtime.outcome import reason_of
 from kraft_core.findings.describe import is_output, parse_describe
 from kraft_core.findings.facts import Observation
-from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.format.log_dirs import LOG_DIR_NAME, is_unreadable
 
 NAME = re.compile(r"\d{13}(?:-(\d{13}))?(?:[-_.].*)?\.txt", re.ASCII)
 CLUSTER = re.compile(r"^ClusterId:[ \t]*(\S+)", re.MULTILINE)
@@ -39,10 +39,14 @@ class DescribeFile:
 
 @dataclass(frozen=True, slots=True)
 class DescribeFiles:
-    """The outputs found, each once, and a line for each that is skipped."""
+    """The outputs found, each once, and a line for each that is skipped.
+
+    unreadable: those lines that are about files that could not be opened or read.
+    """
 
     files: tuple[DescribeFile, ...] = ()
     left_out: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
 
 def _not_given(path: Path) -> None:
@@ -57,8 +61,9 @@ def find_describe_files(
     """The outputs in the trees, of these clusters if any are named. given: the id of a path, if any."""
     found: dict[tuple[str, str], DescribeFile] = {}
     left_out: list[str] = []
+    unreadable: list[str] = []
     for folder in folders(roots):
-        texts = dict(outputs_in(folder, left_out))
+        texts = dict(outputs_in(folder, left_out, unreadable))
         named = {match[1] for text in texts.values() if (match := CLUSTER.search(text))}
         for path, text in texts.items():
             own = CLUSTER.search(text)
@@ -75,7 +80,7 @@ def find_describe_files(
                     left_out.append(f"{folder}: {error}")
                 else:
                     found[file.cluster_id, file.observation_id] = file
-    return DescribeFiles(tuple(found[key] for key in sorted(found)), tuple(left_out))
+    return DescribeFiles(tuple(found[key] for key in sorted(found)), tuple(left_out), tuple(unreadable))
 
 
 def folders(roots: Iterable[Path]) -> Iterator[Path]:
@@ -86,8 +91,8 @@ def folders(roots: Iterable[Path]) -> Iterator[Path]:
             yield Path(folder)
 
 
-def outputs_in(folder: Path, left_out: list[str]) -> Iterator[tuple[Path, str]]:
-    """The outputs in a folder with their texts, by name."""
+def outputs_in(folder: Path, left_out: list[str], unreadable: list[str]) -> Iterator[tuple[Path, str]]:
+    """The outputs in a folder with their texts, by name. The lists as in DescribeFiles."""
     for path in sorted(folder.glob("*.txt")):
         if not NAME.fullmatch(path.name):
             continue
@@ -103,6 +108,7 @@ def outputs_in(folder: Path, left_out: list[str]) -> Iterator[tuple[Path, str]]:
             text = path.read_text()
         except (OSError, ValueError) as error:
             left_out.append(f"{path}: {reason_of(error)}")
+            unreadable += left_out[-1:] if is_unreadable(error) else ()
         else:
             if is_output(text):
                 yield path, text

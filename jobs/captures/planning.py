@@ -38,8 +38,8 @@ class Selection:
     """The captures that the command line selects; None where a flag is not given.
 
     cluster_id: of directories that contain none; given: of whatever lies below a path. unreadable: files
-    below the paths that could not be unpacked or fetched, with the reason. verify: read everything again,
-    known or not.
+    below the paths that could not be unpacked or fetched, and paths of archives, with the reason. verify:
+    read everything again, known or not.
     """
 
     paths: tuple[Path, ...]
@@ -60,6 +60,9 @@ class Selection:
 class ReadPlan:
     """Copies of captures, describe outputs and brokers' directories beside them, and a line for each path
     that was skipped.
+
+    unreadable: those lines about paths that exist, but could not be listed, opened or read: what they hold
+    is not known, and no table says so.
     """
 
     selection: Selection
@@ -68,6 +71,7 @@ class ReadPlan:
     ignored_files: int = 0
     described: tuple[DescribeFile, ...] = ()
     broker_dirs: tuple[CapturedBrokerDir, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
     @property
     def clusters(self) -> set[str]:
@@ -100,13 +104,17 @@ def plan(
     others = (r for r in found.without_log if r.path not in brokers.paths)
     left_out = [*left_out_before, *(f"{r.path}: {r.reason}" for r in (*found.refused, *others))]
     left_out += brokers.left_out
+    unreadable = [f"{path}: {why}" for path, why in selection.unreadable.items() if path in selection.paths]
+    unreadable += [f"{r.path}: {r.reason}" for r in found.refused if r.is_unreadable]
+    unreadable += brokers.unreadable
     with ThreadPoolExecutor(8) as threads:
         identifying = threads.map(lambda d: identified(d, selection), found.directories)
         planned = list((counted or Counted()).each(identifying, len(found.directories)))
     captures: list[CaptureCopy] = []
-    for item in planned:
+    for directory, item in zip(found.directories, planned, strict=True):
         if isinstance(item, str):
             left_out.append(item)
+            unreadable += [item] if directory.unreadable else []
         elif not selection.clusters or item.who.cluster_id in selection.clusters:
             captures.append(item)
     if not captures:
@@ -118,7 +126,11 @@ def plan(
     captures.sort(key=_by_capture)
     described = find_describe_files(selection.paths, selection.clusters, selection.given.of)
     left_out += described.left_out
-    return ReadPlan(selection, tuple(captures), tuple(left_out), ignored, described.files, brokers.found)
+    unreadable += described.unreadable
+    return ReadPlan(
+        *(selection, tuple(captures), tuple(left_out), ignored),
+        *(described.files, brokers.found, tuple(unreadable)),
+    )
 
 
 def planned_again(plan: ReadPlan, changed: Iterable[CaptureCopy]) -> ReadPlan:
@@ -126,18 +138,20 @@ def planned_again(plan: ReadPlan, changed: Iterable[CaptureCopy]) -> ReadPlan:
     selection = plan.selection
     again: list[CaptureCopy] = []
     left_out: list[str] = []
+    unreadable: list[str] = []
     for copy in changed:
         log_dir = copy.directory.log_dir
-        found = (
-            identified(read_controller_dir(log_dir, selection.unreadable), selection)
-            if os.path.lexists(log_dir)
-            else f"{log_dir}: it no longer exists"
-        )
+        if not os.path.lexists(log_dir):
+            left_out.append(f"{log_dir}: it no longer exists")
+            continue
+        directory = read_controller_dir(log_dir, selection.unreadable)
+        found = identified(directory, selection)
         if isinstance(found, str):
             left_out.append(found)
+            unreadable += [found] if directory.unreadable else []
         elif not selection.clusters or found.who.cluster_id in selection.clusters:
             again.append(found)
-    return _replaced(plan, changed, again, left_out)
+    return replace(_replaced(plan, changed, again, left_out), unreadable=(*plan.unreadable, *unreadable))
 
 
 def without(plan: ReadPlan, changed: Iterable[CaptureCopy]) -> ReadPlan:

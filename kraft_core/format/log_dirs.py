@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -13,6 +14,8 @@ LOG_DIR_NAME = "__cluster_metadata-0"
 BOOTSTRAP_NAME = "bootstrap.checkpoint"
 # Kafka 2.8's preview wrote another record format into a log of this name.
 OLD_LOG_DIR_NAME = "@metadata-0"
+# Of the file system, at the root of a disk: root alone may list it, and nobody puts a copy there.
+LOST_AND_FOUND = "lost+found"
 
 # LocalLog.parseTopicPartitionName of release 4.3: a suffix needs an id before it.
 _RENAMED = re.compile(r"\S+-\S+\.\S+-(delete|stray|future)", re.ASCII)
@@ -26,10 +29,14 @@ Seen = set[tuple[int, int, bool]]
 
 @dataclass(frozen=True, slots=True)
 class RefusedPath:
-    """A path that could not be searched, or holds a log format that is not supported."""
+    """A path that could not be searched, or holds a log format that is not supported.
+
+    is_unreadable: whether it exists, but could not be listed or opened, so that captures may be missed.
+    """
 
     path: Path
     reason: str
+    is_unreadable: bool = False
 
 
 def directories_below(root: Path, seen: Seen) -> Iterator[Path | RefusedPath]:
@@ -53,7 +60,17 @@ def directories_below(root: Path, seen: Seen) -> Iterator[Path | RefusedPath]:
         except OSError as error:
             # A log directory that leads nowhere cannot be read: the files beside it say whose it is.
             is_log = directory.name == LOG_DIR_NAME
-            yield directory if is_log else RefusedPath(directory, error.strerror or str(error))
+            is_missed = is_unreadable(error) and directory.name != LOST_AND_FOUND
+            yield directory if is_log else RefusedPath(directory, error.strerror or str(error), is_missed)
+
+
+def is_unreadable(error: BaseException) -> bool:
+    """Whether an error, or its cause, says that something exists, but cannot be listed, opened or read.
+
+    A link that leads nowhere, or to itself, holds nothing.
+    """
+    causes = (error, error.__cause__)
+    return any(isinstance(e, OSError) and e.errno not in (errno.ENOENT, errno.ELOOP) for e in causes)
 
 
 def _subdirectories(directory: Path) -> list[Path]:

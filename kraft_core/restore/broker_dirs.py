@@ -119,7 +119,7 @@ def _folders(log_dir: Path) -> list[str]:
     try:
         return sorted(path.name for path in log_dir.iterdir() if path.is_dir())
     except OSError as error:
-        raise BrokerDirError(f"{log_dir}: {error.strerror}") from None
+        raise BrokerDirError(f"{log_dir}: {error.strerror}") from error
 
 
 def _held(log_dir: Path, broker_id: int, suffixes: Collection[str | None]) -> Iterator[HeldPartition]:
@@ -154,7 +154,7 @@ def _read(path: Path, reader: Callable[[str], Content]) -> Content:
         return reader(path.read_text())
     except (OSError, UnicodeDecodeError, InvalidSideFileError) as error:
         why = (isinstance(error, OSError) and error.strerror) or error
-        raise BrokerDirError(f"{path} cannot be read: {why}") from None
+        raise BrokerDirError(f"{path} cannot be read: {why}") from error
 
 
 @dataclass(frozen=True, slots=True)

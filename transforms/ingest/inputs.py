@@ -40,7 +40,8 @@ class Inputs:
     """The local folders to search.
 
     roots: folders and files on this machine. left_out: a line for each path or member that was skipped.
-    unreadable: files below the roots that could not be unpacked or fetched, with the reason.
+    unreadable: files below the roots that could not be unpacked or fetched, and roots of archives that could
+    not be unpacked, with the reason.
     """
 
     def __init__(self) -> None:
@@ -120,6 +121,7 @@ class Inputs:
             shutil.rmtree(folder)
             folder.mkdir()
             self.left_out.append(f"{folder}: {error}")
+            self.unreadable[folder] = str(error)
         self.roots.append(folder)
 
     def _add_remote(self, name: str, folder: Path) -> None:

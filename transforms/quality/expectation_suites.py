@@ -552,8 +552,17 @@ RUNS = check(
         "started_at < newest OR COALESCE(CARDINALITY(failed_clusters), 0) = 0",
         severity=WARNING,
     ),
+    Expectation(
+        "newest_run_read_every_path",
+        "The newest run over captures could list and read every path in them",
+        "newest_over_captures IS NULL OR started_at < newest_over_captures "
+        "OR COALESCE(counts['unreadable'], 0) = 0",
+    ),
     table=tables.RUNS,
-    columns=("MAX(started_at) OVER () AS newest",),
+    columns=(
+        "MAX(started_at) OVER () AS newest",
+        "MAX(CASE WHEN job IN ('run', 'ingest') THEN started_at END) OVER () AS newest_over_captures",
+    ),
 )
 
 SPECIAL: dict[str, tuple[Check, ...]] = {

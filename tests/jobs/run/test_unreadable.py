@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 import tarfile
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from jobs.captures.planning import Selection, plan
 from jobs.cli import main
 from jobs.runtime.outcome import ExitCode, Failure
 from kraft_core.format.log_dirs import LOG_DIR_NAME
-from tests.jobs.lakes import content, opened, run
+from tests.jobs.lakes import content, opened, report, run
 from tests.unprivileged import public_folder, unprivileged
 from transforms.ingest import inputs as inputs_module
 from transforms.ingest.inputs import lay_out
@@ -133,6 +134,98 @@ def test_the_commonest_mistake(golden: Path) -> None:
         code, out, err = unprivileged(lambda: _dry_run(folder))
         assert code == ExitCode.NOTHING_READABLE
         assert "Permission denied" in err
+
+
+def test_a_folder_that_cannot_be_listed_makes_every_run_fail(
+    spark: Any, golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of which cluster its captures are is not known: no table can hold them. Once it can be listed, they
+    are loaded as if they always could.
+    """
+    lake, captures = tmp_path / "lake", night(golden, tmp_path, 0)
+    hidden = captures / "hidden"
+    hidden.symlink_to("n" * 300)  # root may list every folder, but not one whose name is too long
+    whole = tmp_path / "whole"
+    shutil.move(captures / "node-3", whole)
+    for expected in ("captures_read", "nothing new"):
+        capsys.readouterr()
+        assert run(lake, captures) == ExitCode.FOUND
+        said = capsys.readouterr()
+        assert expected in said.out
+        assert f"left out: {hidden}: File name too long" in said.err
+        assert "run: 1 path left out could not be read: what it holds is not loaded until" in said.err
+        assert (report(said.out)["unreadable"], report(said.out)["exit_code"]) == (1, 1)
+    assert open_errors(lake) == set()
+    assert run(lake, captures, verb="ingest") == ExitCode.FOUND
+    capsys.readouterr()
+    assert main(["validate", "--lake", str(lake)]) == ExitCode.FOUND
+    assert "runs.newest_run_read_every_path" in capsys.readouterr().out
+
+    hidden.unlink()
+    shutil.move(whole, hidden)
+    assert run(lake, captures, flags=("--validate", "--now", NIGHTS[0])) == ExitCode.FINE
+    assert report(capsys.readouterr().out)["unreadable"] == 0
+    at_once = tmp_path / "at once"
+    assert run(at_once, captures) == ExitCode.FINE
+    now, then = (content(opened(spark, path), CLUSTER) for path in (lake, at_once))
+    assert now.pop("expectation_results")
+    assert then.pop("expectation_results") == []
+    assert now == then
+
+
+def unlisted(captures: Path) -> str:
+    (captures / "node-3").chmod(0o700)
+    return "node-3: Permission denied"
+
+
+def unidentified(captures: Path) -> str:
+    (captures / "node-3/meta.properties").chmod(0o600)
+    return "no cluster id and no node id in meta.properties (Permission denied)"
+
+
+def closed_output(captures: Path) -> str:
+    output = captures / "1795252524497.txt"
+    output.write_text("ClusterId: x")
+    output.chmod(0o600)
+    return f"{output}: Permission denied"
+
+
+def closed_copy_of_a_broker(captures: Path) -> str:
+    broker = captures / "broker-11"
+    (broker / "t-0").mkdir(parents=True)
+    (broker / "capture.json").write_text(json.dumps({"captured_at": NIGHTS[0]}))
+    properties = f"version=1\ncluster.id={CLUSTER}\nnode.id=11\ndirectory.id=EEEEEEEEEEEEEEEEEEEEEE\n"
+    (broker / "meta.properties").write_text(properties)
+    (broker / "t-0/partition.metadata").write_text("version: 0\n")
+    (broker / "t-0/partition.metadata").chmod(0o600)
+    return "t-0/partition.metadata cannot be read: Permission denied"
+
+
+@pytest.mark.parametrize("close", [unlisted, unidentified, closed_output, closed_copy_of_a_broker])
+def test_what_may_not_be_read(golden: Path, close: Callable[[Path], str]) -> None:
+    """By permissions; lost+found at the root of a disk is no captures that anybody put there."""
+    with public_folder() as folder:
+        captures = night(golden, folder, 0)
+        (captures / "lost+found").mkdir(mode=0o700)
+        (folder / "lakes").mkdir()
+        (folder / "lakes").chmod(0o777)
+        code, _, err = unprivileged(lambda: _dry_run(folder))
+        assert (code, err) == (ExitCode.FINE, f"left out: {captures}/lost+found: Permission denied\n")
+        said = close(captures)
+        code, _, err = unprivileged(lambda: _dry_run(folder))
+        assert code == ExitCode.FOUND
+        assert said in err
+        assert "run: 1 path left out could not be read" in err
+
+
+def test_a_damaged_archive_among_captures(
+    golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = tmp_path / "night.tar.gz"
+    archive.write_bytes(b"not an archive")
+    words = ["run", "--lake", str(tmp_path / "lake"), "--dry-run", "--captures", str(archive)]
+    assert main([*words, str(golden / SCENARIO)]) == ExitCode.FOUND
+    assert f"left out: {archive}: damaged" in capsys.readouterr().err
 
 
 def _dry_run(folder: Path) -> tuple[int, str, str]:
