@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.arguments import add_format
+from jobs.diff_voters import QuorumDifferences, quorum_differences, unknown_words
 from jobs.runtime.local_paths import local_path
 from jobs.runtime.long_lists import add_limit, limit_of, say_more
 from jobs.runtime.outcome import ExitCode, Failure
@@ -96,8 +97,9 @@ def run(args: argparse.Namespace) -> int:
     found = list(differences(before.at.image, after.at.image))
     if args.lake is not None:
         found = _without_secrets(found)
-    lines = _lines(before, after, found, limit_of(args))
-    print_answer(args.format, lambda: _data(before, after, found), lines)
+    quorum = quorum_differences(before.at, after.at)
+    lines = _lines(before, after, found, quorum, limit_of(args))
+    print_answer(args.format, lambda: _data(before, after, found, quorum), lines)
     return ExitCode.FINE
 
 
@@ -163,12 +165,18 @@ def _is_moment(text: str) -> bool:
     return True
 
 
-def _lines(before: _End, after: _End, found: list[Difference], most: int) -> Iterator[str]:
-    """The differences by kind; most: how many are listed, 0: all. All are counted."""
+def _lines(
+    before: _End, after: _End, found: list[Difference], quorum: QuorumDifferences, most: int
+) -> Iterator[str]:
+    """The differences of the quorum, then those by kind; most: how many of these are listed, 0: all. All are
+    counted.
+    """
     yield f"from {before.at.words}"
     yield f"to   {after.at.words}"
-    if not found:
-        yield "no difference" + (" in what is known" if before.doubts or after.doubts else "")
+    yield from quorum.lines
+    if not (found or quorum.voters or quorum.levels):
+        doubts = before.doubts or after.doubts or quorum.unknown
+        yield "no difference" + (" in what is known" if doubts else "")
     in_topics = _partitions_of_whole_topics(found)
     listed = 0
     for kind in tables.KINDS:
@@ -208,11 +216,15 @@ def _way(difference: Difference) -> str:
     return "removed" if difference.after is None else "changed"
 
 
-def _data(before: _End, after: _End, found: list[Difference]) -> dict[str, Any]:
+def _data(before: _End, after: _End, found: list[Difference], quorum: QuorumDifferences) -> dict[str, Any]:
+    def end(one: _End) -> dict[str, Any]:
+        unknown = [unknown_words(one.at)] if any(one.at is at for at in quorum.unknown) else []
+        return one.at.data | {"not_known": [*one.doubts, *unknown]}
+
     return {
-        "from": before.at.data | {"not_known": before.doubts},
-        "to": after.at.data | {"not_known": after.doubts},
-        "differences": [_difference(each) for each in found],
+        "from": end(before),
+        "to": end(after),
+        "differences": [*quorum.data, *(_difference(each) for each in found)],
     }
 
 

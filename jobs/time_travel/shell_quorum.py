@@ -61,7 +61,8 @@ def voter_data(sets: list[SourcedVoterSet]) -> list[dict[str, Any]]:
             "timestamp": one.timestamp,
             "is_exact": one.is_exact,
             "source": one.source,
-            "voters": [_voter_data(voter) for voter in one.voters or ()] or [{"id": id_} for id_ in one.ids],
+            "voters": [one_voter_data(voter) for voter in one.voters or ()]
+            or [{"id": id_} for id_ in one.ids],
         }
         for one in sets
     ]
@@ -88,13 +89,17 @@ def _numbers(ids: tuple[int, ...]) -> str:
     return "{" + ", ".join(map(str, ids)) + "}"
 
 
+def endpoint_words(voter: Voter) -> str:
+    return " ".join(f"{end.name}://{end.host}:{end.port}" for end in voter.endpoints)
+
+
 def _voter(voter: Voter) -> str:
-    places = " ".join(f"{end.name}://{end.host}:{end.port}" for end in voter.endpoints)
+    places = endpoint_words(voter)
     directory = f" ({voter.key.directory_id})" if voter.key.directory_id else ""
     return f"{voter.key.id}{directory} {places}".rstrip()
 
 
-def _voter_data(voter: Voter) -> dict[str, Any]:
+def one_voter_data(voter: Voter) -> dict[str, Any]:
     return {
         "id": voter.key.id,
         "directory_id": voter.key.directory_id,

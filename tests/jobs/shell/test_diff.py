@@ -80,6 +80,52 @@ def test_json_says_what_is_not_known(say):
         assert end["not_known"][0] == "no checkpoint covers the log before offset 408"
 
 
+def test_a_voter_that_was_added(say):
+    before = GOLDEN / "uncommitted-truncation/before/node-1"
+    added = "  voter 4 (SOrsTZWA5cqGYWsEVOGWQA): added: CONTROLLER://127.0.0.1:29104, kraft.version 0 to 1"
+    assert say("28", "355", before).splitlines()[2:4] == ["voters: 1 added", added]
+    removed = "  voter 4 (SOrsTZWA5cqGYWsEVOGWQA): removed"
+    assert say("355", "354", before).splitlines()[2:] == ["voters: 1 removed", removed]
+    (found,) = json.loads(say("354", "355", before, "--format", "json"))["differences"]
+    assert (found["kind"], found["subject"]) == ("voters", "voter 4 (SOrsTZWA5cqGYWsEVOGWQA)")
+    assert (found["change"], found["before"], found["after"]["id"]) == ("added", None, 4)
+
+
+def test_a_voter_at_another_address(say):
+    lines = say("1200", "end", NODE).splitlines()
+    assert lines[2:5] == [
+        "voters: 2 changed",
+        "  voter 1 (yXFMI53ESTKUCDKX7tA-Fg): CONTROLLER://127.0.0.1:29001 -> CONTROLLER://127.0.0.1:29051",
+        "  voter 3 (CsPDY-A_v5VCjF6-h7rvZQ): CONTROLLER://127.0.0.1:29003 -> CONTROLLER://127.0.0.1:29063",
+    ]
+
+
+def test_a_static_quorum_that_became_dynamic(say):
+    """Of the static voters the log has the ids alone."""
+    node = GOLDEN / "static-upgrade/node-1"
+    assert say("5", "end", node).splitlines()[2:8] == [
+        "kraft.version: 0 -> 1",
+        "voters: 1 added, 1 removed, 2 changed",
+        "  voter 1 (iiEHjNmCybeMBDmbyIDn8A): directory id none -> iiEHjNmCybeMBDmbyIDn8A",
+        "  voter 2 (o3SGdZOMtWZJe0hNsbphdQ): directory id none -> o3SGdZOMtWZJe0hNsbphdQ",
+        "  voter 3: removed",
+        "  voter 4 (eq92WsS9FWgMySnV2P92nA): added: CONTROLLER://127.0.0.1:29404, kraft.version 0 to 1",
+    ]
+    back = say("end", "5", node).splitlines()
+    assert (back[2], back[6]) == ("kraft.version: 1 -> 0", "  voter 3: added")
+
+
+def test_voters_that_are_not_known(say):
+    log = GOLDEN / "corrupt/good/00000000000000000408.log"
+    unknown = "not known who could vote at offset 506"
+    assert say("end", "end", log).splitlines()[2:] == [
+        f"voters: {unknown} of {log}",
+        "no difference in what is known",
+    ]
+    printed = json.loads(say("end", "end", log, "--format", "json"))
+    assert [printed[end]["not_known"][-1] for end in ("from", "to")] == [unknown, unknown]
+
+
 def test_two_times(say):
     assert (
         say("09:41:40", "2026-11-21T09:42:10Z", NODE).splitlines()[2:]
