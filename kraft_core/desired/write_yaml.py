@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
@@ -24,6 +25,13 @@ from kraft_core.desired.state import (
 from kraft_core.wording import count
 
 _LONGEST_LINE = 1 << 20
+# Texts that some reader takes for a number or a truth value, and PyYAML, which knows YAML 1.1 alone, does not
+# quote: 1e5 and 089 are numbers of YAML 1.2's core schema, 0o17 and 0b1 of go-yaml, y is true by YAML 1.1.
+_NOT_TEXT = re.compile(
+    r"[-+]?(?:0x[0-9a-f_]+|0o[0-7_]+|0b[01_]+|(?:\.[0-9_]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:e[-+]?[0-9_]+)?)"
+    r"|[-+]?\.inf|\.nan|[yn]",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 class _Row(list[Any]):
@@ -31,14 +39,20 @@ class _Row(list[Any]):
 
 
 class _Dumper(yaml.SafeDumper):
-    """The safe dumper, which also knows rows."""
+    """The safe dumper, which also knows rows, and quotes what any reader might not take for text."""
 
 
 def _row(dumper: Any, row: _Row) -> Any:
     return dumper.represent_sequence("tag:yaml.org,2002:seq", row, flow_style=True)
 
 
+def _text(dumper: Any, text: str) -> Any:
+    style = "'" if _NOT_TEXT.fullmatch(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+
 _Dumper.add_representer(_Row, _row)
+_Dumper.add_representer(str, _text)
 
 
 def yaml_lines(state: DesiredState, *, placement: bool = False) -> Iterator[str]:

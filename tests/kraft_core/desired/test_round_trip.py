@@ -72,6 +72,46 @@ def test_no_name_or_value_is_changed(name: str, other: str, value: str) -> None:
     assert set(again.configs) == {("GROUP", other)}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1e5",
+        "1E5",
+        "12e03",
+        "089",
+        "-0",
+        "+.5e1",
+        ".5",
+        "1.",
+        "0o17",
+        "0x1F",
+        "0b1",
+        "1_0",
+        "-.inf",
+        ".NaN",
+        "y",
+        "N",
+    ],
+)
+def test_what_a_reader_of_yaml_may_take_for_a_number_is_quoted(text: str) -> None:
+    """By YAML 1.1 or 1.2, or by go-yaml: as a value, as a name, and as a key."""
+    state = DesiredState(
+        topics={text: TopicState(text, 1, 1, {"retention.ms": ConfigValue(text)})},
+        quotas={(("user", text),): {text: 1e16}},
+    )
+    lines = [line.strip() for line in written(state).splitlines()]
+    assert {f"- name: '{text}'", f"retention.ms: '{text}'", f"user: '{text}'"} <= {
+        line.removeprefix("- entity:").strip() for line in lines
+    }
+    assert f"'{text}': 1.0e+16" in lines
+
+
+@pytest.mark.parametrize("text", ["1e", "10.0.0.1", "e5", "0xg", "1h", "inf", "nan", "yes1", "User:1", "1-2"])
+def test_what_is_text_to_every_reader_is_plain(text: str) -> None:
+    state = DesiredState(topics={"t": TopicState("t", 1, 1, {"retention.ms": ConfigValue(text)})})
+    assert f"    retention.ms: {text}" in written(state).splitlines()
+
+
 @unhurried
 @given(lives)
 def test_a_lake_gives_the_same_yaml(records: list[Row]) -> None:
