@@ -146,12 +146,13 @@ class Found:
         lines = [f"  voters: {count(len(sets), 'set')}{more}"]
         if len(sets) > MOST_SETS:
             lines.append(f"    ... {len(sets) - MOST_SETS:,} earlier: view voter_history has all")
-        lines += [_voter_line(s) for s in sets[-MOST_SETS:]]
+        widths = _place_widths([*sets[-MOST_SETS:], *reported[-MOST_SETS:]])
+        lines += [_voter_line(s, widths) for s in sets[-MOST_SETS:]]
         if len(reported) > MOST_SETS:
             lines.append(
                 f"    ... {len(reported) - MOST_SETS:,} reported earlier: view voter_history has all"
             )
-        return lines + [_reported_line(s) for s in reported[-MOST_SETS:]]
+        return lines + [_reported_line(s, widths) for s in reported[-MOST_SETS:]]
 
     def _epoch_lines(self, cluster: str) -> list[str]:
         epochs = sorted(self.of(EPOCHS, cluster), key=lambda e: e["leader_epoch"])
@@ -234,20 +235,33 @@ def _watermark_words(known: WatermarkAt) -> str:
     return f"{words}, at least {known.later_lower} {since}"
 
 
-def _voter_line(row: Row) -> str:
+Widths = tuple[int, int]
+
+
+def _place_widths(sets: Sequence[Row]) -> Widths:
+    """The widths of offsets and epochs in the lines of voter sets: after a restoration both are large."""
+    offsets = (len(str(row["offset"])) for row in sets if row["offset"] is not None)
+    return max([10, *offsets]), max([4, *(len(str(row["leader_epoch"])) for row in sets)])
+
+
+def _set_place(offset: object, row: Row, widths: Widths) -> str:
+    return f"    {offset!s:>{widths[0]}}/e{row['leader_epoch']:<{widths[1]}}"
+
+
+def _voter_line(row: Row, widths: Widths) -> str:
     """One voter set as a line."""
     status = row["commit_status"] or row["source"]
     if row["truncated_by_epoch"] is not None:
         status += f" by epoch {row['truncated_by_epoch']}"
     ids = ",".join(map(str, row["voter_ids"]))
-    return f"    {row['offset']:>10}/e{row['leader_epoch']:<4} [{ids}]  {status}{_since(row)}"
+    return f"{_set_place(row['offset'], row, widths)} [{ids}]  {status}{_since(row)}"
 
 
-def _reported_line(row: Row) -> str:
+def _reported_line(row: Row, widths: Widths) -> str:
     """One voter set that is only reported."""
     ids = ",".join(map(str, row["voter_ids"]))
     when = f"{_when(row['observed_from'])} to {_when(row['observed_to'])}" if row["observed_from"] else "?"
-    return f"    {'?':>10}/e{row['leader_epoch']:<4} [{ids}]  reported ({row['source']}), not proven  {when}"
+    return f"{_set_place('?', row, widths)} [{ids}]  reported ({row['source']}), not proven  {when}"
 
 
 def _since(row: Row) -> str:

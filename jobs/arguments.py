@@ -29,12 +29,12 @@ def add_lake(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--master", metavar="URL", help="Spark master (default: all cores of this machine)")
 
 
-def add_lake_path(parser: argparse.ArgumentParser) -> None:
+def add_lake_path(parser: argparse._ActionsContainer, required: bool = True) -> None:
     """--lake, for verbs that start no job of Spark."""
     parser.add_argument(
         "--lake",
         type=lake_folder,
-        required=True,
+        required=required,
         metavar="PATH",
         help="folder of the lake, or s3://bucket/path",
     )

@@ -33,10 +33,7 @@ exit codes: 0 success, 1 part of the log could not be read; 2 wrong usage, 3 not
 
 
 class _InsteadOfLake(argparse.Action):
-    """Stores the value; a lake is then not required, and that of kraftlake.toml is not read.
-
-    `run` refuses both.
-    """
+    """Stores the value; the lake of kraftlake.toml is then not read."""
 
     def __call__(
         self,
@@ -47,14 +44,14 @@ class _InsteadOfLake(argparse.Action):
     ) -> None:
         lake = next(action for action in parser._actions if action.dest == "lake")
         setattr(namespace, self.dest, values)
-        lake.required = False
         if namespace.lake is lake.default:
             namespace.lake = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_lake_path(parser)
-    parser.add_argument(
+    where = parser.add_mutually_exclusive_group(required=True)
+    add_lake_path(where, required=False)
+    where.add_argument(
         "--captures",
         dest="source",
         type=local_path,
@@ -116,8 +113,6 @@ def run(args: argparse.Namespace) -> int:
         raise Failure("give --topic T and --partition P together")
     if args.at is not None and args.topic is None:
         raise Failure("--at TIME is an option of --topic")
-    if args.lake is not None and args.source is not None:
-        raise Failure("give --lake or --captures, not both")
     if args.topic is not None:
         from jobs.explain_partition import explain_partition
 

@@ -12,6 +12,20 @@ from jobs.runtime.output import print_line, warn_line
 from kraft_core.wording import did_you_mean
 
 
+# How argparse says that a flag is missing, or each of a group.
+_REQUIRED = "the following arguments are required: "
+_ONE_OF = "one of the arguments "
+
+
+def _with_setting(message: str) -> str:
+    """The message about missing flags, with where --lake can be set instead."""
+    by_setting = '--lake PATH, or lake = "PATH" in kraftlake.toml'
+    if message.startswith(f"{_ONE_OF}--lake "):
+        others = message.removeprefix(f"{_ONE_OF}--lake ").removesuffix(" is required")
+        return f"{_REQUIRED}{by_setting}, or {others}"
+    return f"{message.removesuffix('--lake')}{by_setting}" if message.endswith(" --lake") else message
+
+
 class CommandParser(argparse.ArgumentParser):
     """An ArgumentParser without the usage before each error; verbs, and their own verbs, have one, too."""
 
@@ -20,11 +34,9 @@ class CommandParser(argparse.ArgumentParser):
     also_known: Sequence[str] = ()
 
     def error(self, message: str) -> NoReturn:
-        if message.startswith("the following arguments are required"):
+        if message.startswith((_REQUIRED, _ONE_OF)):
             # The misspelt flag says more than the one that is missing for it.
-            message = self._unknown_flag(self._given) or message
-            if message.endswith(" --lake"):
-                message += ' PATH, or lake = "PATH" in kraftlake.toml'
+            message = self._unknown_flag(self._given) or _with_setting(message)
         warn_line(f"{self.prog}: {message}")
         warn_line(f"{self.prog} --help lists the options")
         sys.exit(ExitCode.USAGE)

@@ -168,17 +168,21 @@ def _check_shown(file: Path, names: Any) -> None:
 
 
 def apply(parser: argparse.ArgumentParser, settings: Settings) -> None:
-    """Set the file's values as the defaults of the parser's flags; a required flag becomes optional.
+    """Set the file's values as the defaults of the parser's flags; a required flag or group becomes optional.
 
     Where a verb does not require --lake or --captures, they are alternatives, and the file does not choose
     between them.
     """
+    groups = [group for group in parser._mutually_exclusive_groups if group.required]
     for action in parser._actions:
-        if action.dest in SOURCES and not action.required:
+        group = next((group for group in groups if action in group._group_actions), None)
+        if action.dest in SOURCES and not action.required and group is None:
             continue
         if action.dest in settings.flags and action.option_strings:
             action.default = _converted(action, settings.flags[action.dest], settings.file)
             action.required = False
+            if group is not None:
+                group.required = False
             parser.set_defaults(**{action.dest: action.default})
 
 

@@ -90,5 +90,17 @@ def test_voter_sets_that_are_not_listed_are_counted(tmp_path: Path) -> None:
     )
 
 
+def test_voter_sets_are_aligned_however_large_their_epochs(tmp_path: Path) -> None:
+    """As after a restoration, which leaves out ten million offsets and a million epochs."""
+    lake_of(tmp_path, {"c": 1})
+    restored = voter_set(10006643) | {"leader_epoch": 1000004}
+    write(tmp_path, VOTER_SETS, [each | {"in_force_from_offset": 2} for each in (voter_set(2), restored)])
+    lines = [line for line in summary(tmp_path, ["c"]).lines if "[1]" in line]
+    assert lines == [
+        "             2/e1       [1]  record",
+        "      10006643/e1000004 [1]  record",
+    ]
+
+
 def voter_set(offset: int) -> Row:
     return {"cluster_id": "c", "offset": offset, "leader_epoch": 1, "source": "record", "voter_ids": [1]}

@@ -80,8 +80,9 @@ def test_captures_in_place_of_a_lake(
     of_partition = ("--topic", "t-rf2", "--partition", "1")
     for message, *words in (
         ("--captures PATH is an option of --topic", "--captures", captures, "--recovery"),
-        ("give --lake or --captures, not both", "--lake", captures, "--captures", captures, *of_partition),
-        ("give --lake or --captures, not both", "--captures", captures, "--lake", captures, *of_partition),
+        ("argument --captures: not allowed with", "--lake", captures, "--captures", captures, *of_partition),
+        ("argument --lake: not allowed with", "--captures", captures, "--lake", captures, *of_partition),
+        ('lake = "PATH" in kraftlake.toml, or --captures', *of_partition),
         ("no topic t-rf at", "--captures", captures, "--topic", "t-rf", "--partition", "1"),
         (DELETED, "--captures", captures, "--topic", "t-del", "--partition", "0"),
         ("beyond the end of the log", "--captures", captures, *of_partition, "--at", "99999"),
@@ -94,6 +95,11 @@ def test_captures_in_place_of_a_lake(
     words = ["explain", "--config", str(settings), "--captures", captures, *of_partition]
     assert main(words) == 0
     assert "So it was without a leader." in capsys.readouterr().out
+    assert main(["explain", "--config", str(settings), *of_partition]) == 2
+    assert f"{tmp_path}/none is not a lake" in capsys.readouterr().err
+    with suppress(SystemExit):
+        main(["explain", "--help"])
+    assert "explain [-h] (--lake PATH | --captures PATH)" in capsys.readouterr().out
 
 
 def test_a_log_without_its_beginning_is_no_proof(
