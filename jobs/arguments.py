@@ -6,7 +6,7 @@ import argparse
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jobs.maintenance.publishing import add_catalog
 from jobs.runtime.lakes import lake_folder
@@ -29,7 +29,13 @@ def add_lake(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--master", metavar="URL", help="Spark master (default: all cores of this machine)")
 
 
-def add_lake_path(parser: argparse._ActionsContainer, required: bool = True) -> None:
+class _AddsArguments(Protocol):
+    """A parser, or a group of its arguments."""
+
+    def add_argument(self, *names: str, **options: Any) -> Any: ...
+
+
+def add_lake_path(parser: _AddsArguments, required: bool = True) -> None:
     """--lake, for verbs that start no job of Spark."""
     parser.add_argument(
         "--lake",

@@ -7,11 +7,18 @@ from collections.abc import Iterator
 
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import print_tabbed, warn_line
+from jobs.time_travel.moment import iso
 from jobs.time_travel.opened_moment import OpenedMoment, opened_moment
 from jobs.time_travel.source import Epoch, SourcedVoterSet, voters_at
 from kraft_core.image.tables import BROKERS, CONTROLLERS
 from kraft_core.kafka_tools.cluster import describe_cluster
-from kraft_core.kafka_tools.quorum import NOT_KNOWN, QuorumAt, describe_replication, describe_status
+from kraft_core.kafka_tools.quorum import (
+    NOT_KNOWN,
+    LeaderAnswer,
+    QuorumAt,
+    describe_replication,
+    describe_status,
+)
 from kraft_core.kafka_tools.topic_configs import brokers_with_own_configs
 from kraft_core.kafka_tools.topics import describe_topics
 from kraft_core.messages.feature_tool import describe
@@ -74,9 +81,25 @@ def _quorum(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:
         )
     if found.voters is None:
         warn_line("note: addresses of a static quorum's voters are in their files, not in the log")
-    warn_line(f"note: what is {NOT_KNOWN} was known only to the leader, and is not in the log")
-    quorum = QuorumAt(_cluster_id(at), epoch.leader_id or -1, epoch.leader_epoch, found.voters, found.ids)
+    answer = at.source.leader_answer(epoch.leader_epoch, at.image.offset + 1)
+    for note in _answer_notes(at, answer):
+        warn_line(f"note: {note}")
+    quorum = QuorumAt(
+        *(_cluster_id(at), epoch.leader_id or -1, epoch.leader_epoch, found.voters, found.ids, answer)
+    )
     return describe_replication(quorum) if args.replication else describe_status(quorum)
+
+
+def _answer_notes(at: OpenedMoment, answer: LeaderAnswer | None) -> Iterator[str]:
+    """Where the values come from that no log has, and when the leader last gave them."""
+    if answer is not None:
+        yield f"what the log does not show is the leader's answer to kraftlake follow at {iso(answer.at)}"
+        return
+    yield f"what is {NOT_KNOWN} was known only to the leader, and is not in the log"
+    other = at.source.leader_answer(at.image.leader_epoch)
+    if other is not None:
+        when = f"of {iso(other.at)}, has the high watermark {other.high_watermark}"
+        yield f"the newest answer of that leader to kraftlake follow, {when}: --at {other.high_watermark - 1}"
 
 
 def _epoch(at: OpenedMoment) -> Epoch:

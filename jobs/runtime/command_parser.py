@@ -11,7 +11,6 @@ from jobs.runtime.outcome import ExitCode
 from jobs.runtime.output import print_line, warn_line
 from kraft_core.wording import did_you_mean
 
-
 # How argparse says that a flag is missing, or each of a group.
 _REQUIRED = "the following arguments are required: "
 _ONE_OF = "one of the arguments "

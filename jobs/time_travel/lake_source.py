@@ -12,6 +12,7 @@ import pyarrow.dataset as ds
 
 from jobs.runtime.lake_clusters import one_cluster
 from jobs.runtime.outcome import Failure
+from jobs.time_travel.leader_answers import newest_answer
 from jobs.time_travel.source import Epoch, SourcedVoterSet
 from kraft_core.image import tree
 from kraft_core.image.events import CHECKPOINT, Event, path_under
@@ -20,6 +21,7 @@ from kraft_core.image.image import Image
 from kraft_core.image.missing_records import MissingRecords
 from kraft_core.image.replay_path import COMMITTED, PathCheckpoint, ReplayRange, Step
 from kraft_core.image.replica import OutOfReachError, lost_between
+from kraft_core.kafka_tools.quorum import LeaderAnswer
 from kraft_core.raft.voters import VoterSet
 from transforms.evidence.fact_values import voter_value
 from transforms.histories.clocks import Clock, clocks
@@ -303,6 +305,9 @@ class LakeSource:
     def epochs(self) -> list[Epoch]:
         rows = [row for row in rows_with(self._lake, EPOCHS, cluster_id=[self._id]) if row["leader_source"]]
         return [epoch_of(row) for row in sorted(rows, key=lambda row: row["leader_epoch"])]
+
+    def leader_answer(self, leader_epoch: int, high_watermark: int | None = None) -> LeaderAnswer | None:
+        return newest_answer(self._lake, self._id, leader_epoch, high_watermark)
 
     def _versions(
         self, table: Table, condition: ds.Expression, columns: Sequence[str] | None = None

@@ -69,6 +69,9 @@ class ReplicaSource:
     def epochs(self) -> list[Epoch]:
         return _epochs(self.replica)
 
+    def leader_answer(self, leader_epoch: int, high_watermark: int | None = None) -> None:
+        del leader_epoch, high_watermark
+
 
 def open_replica(path: Path, allowed: Set[str] = NONE_ALLOWED) -> CapturedReplica:
     """The replica at a path. Raises Failure if there is none, more than one, or nothing readable.

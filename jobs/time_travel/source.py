@@ -9,6 +9,7 @@ from typing import Protocol
 from kraft_core.image import tree
 from kraft_core.image.events import Event
 from kraft_core.image.image import Image
+from kraft_core.kafka_tools.quorum import LeaderAnswer
 from kraft_core.raft.voters import VoterSet
 
 
@@ -67,6 +68,7 @@ class MetadataSource(Protocol):
     unreadable, as text. oldest_known: the offset of the oldest known state, and its time if that is known.
     commit_status: of the record at an offset, None where one log cannot show it. known_from: the end of the
     last offsets up to this one that are missing or unreadable, over which no checkpoint is loaded; 0: none.
+    leader_answer: the newest to kraftlake follow of the leader of an epoch, with that high watermark if any.
     """
 
     @property
@@ -85,6 +87,7 @@ class MetadataSource(Protocol):
     def events(self, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]: ...
     def voter_sets(self) -> list[SourcedVoterSet]: ...
     def epochs(self) -> list[Epoch]: ...
+    def leader_answer(self, leader_epoch: int, high_watermark: int | None = None) -> LeaderAnswer | None: ...
 
 
 def voters_at(source: MetadataSource, offset: int) -> SourcedVoterSet | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -88,8 +89,8 @@ def test_it_loads_what_captures_have(begin: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_high_watermarks_are_points(tmp_path: Path) -> None:
-    """Each sample bounds it from both sides within the milliseconds of the answer."""
+def test_high_watermarks_are_points(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each sample bounds it from both sides within the milliseconds of the answer; describe shows it."""
     lake, quorum = tmp_path / "lake", started()
     with loopback(quorum) as held:
         assert follow(held, lake) == 0
@@ -101,6 +102,25 @@ def test_high_watermarks_are_points(tmp_path: Path) -> None:
     assert {row["upper_bound"] for row in live if row["upper_bound"]} >= {end}
     assert len({row["upper_bound"] for row in live if row["upper_bound"]}) == 2
     assert {row["kind"] for row in rows(lake, OBSERVATIONS)} == {"status", "replication"}
+
+    def described(*words: str) -> tuple[str, str]:
+        capsys.readouterr()
+        assert main(["describe", "quorum", "--lake", str(lake), *words]) == 0
+        return capsys.readouterr()
+
+    out, said = described()
+    status = {name: value.strip() for name, value in (line.split(":", 1) for line in out.splitlines())}
+    assert (status["HighWatermark"], status["MaxFollowerLag"]) == (str(end), "0")
+    assert re.fullmatch(r'\[\{"id": 4, "directoryId": ".{22}"\}\]', status["CurrentObservers"])
+    assert status["MaxFollowerLagTimeMs"] == "not known"
+    assert "is the leader's answer to kraftlake follow at " in said
+    replicas = [line.split("\t") for line in described("--replication")[0].splitlines()[1:]]
+    assert [[cell.strip() for cell in replica[2:4]] for replica in replicas] == [[str(end), "0"]] * 4
+    assert [replica[6].strip() for replica in replicas] == ["Leader", "Follower", "Follower", "Observer"]
+    # No answer is of the moment before: it names the one that can be described.
+    out, said = described("--at", str(end - 2))
+    assert "HighWatermark:          not known" in out
+    assert f"has the high watermark {end}: --at {end - 1}" in said
 
 
 @pytest.mark.usefixtures("spark")
