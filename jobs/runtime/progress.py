@@ -1,5 +1,7 @@
 """Progress of a job: a line per stage on stderr, redrawn on a terminal with its time and how much is done.
 
+Elsewhere, as in cron or the log of a CI, another line says so every 30 seconds.
+
 With --log it also appends JSON lines to a file: at, run_id, event, and the fields of the event. Lines of
 several runs may be interleaved there.
 """
@@ -19,8 +21,9 @@ from typing import Any, TypeVar
 
 from jobs.runtime.output import printable
 
-# Seconds between two updates of the line.
+# Seconds between two updates of the line on a terminal, and between two lines elsewhere.
 REDRAW_SECONDS = 0.5
+REPEAT_SECONDS = 30.0
 # Returns how many tasks of the current work, or other units, are completed, and all of them.
 Work = Callable[[], tuple[int, int]]
 Item = TypeVar("Item")
@@ -57,7 +60,7 @@ class Progress:
         self._work: Work | None = None
 
     def watch(self, work: Work) -> None:
-        """From now on show the share of completed tasks on a terminal."""
+        """From now on show the share of completed tasks."""
         self._work = work
 
     def log(self, event: str, **fields: Any) -> None:
@@ -95,7 +98,7 @@ class Progress:
         began = time.monotonic()
         failed = True
         try:
-            with self._redrawn(headline, work or self._work or _nothing_counted, unit):
+            with self._updated(headline, work or self._work or _nothing_counted, unit):
                 yield
             failed = False
         finally:
@@ -105,19 +108,16 @@ class Progress:
 
     @contextmanager
     def shown(self, headline: str, work: Work | None = None, unit: str = "") -> Iterator[None]:
-        """On a terminal, show how long a piece of work has been running and, if counted, how far it is."""
+        """Show how long a piece of work has been running and, if counted, how far it is; not announced."""
         try:
-            with self._redrawn(headline, work or _nothing_counted, unit):
+            with self._updated(headline, work or _nothing_counted, unit):
                 yield
         finally:
             self.done()
 
     @contextmanager
-    def _redrawn(self, headline: str, work: Work, unit: str) -> Iterator[None]:
-        """On a terminal, update the line of a stage until the stage ends."""
-        if not self._terminal:
-            yield
-            return
+    def _updated(self, headline: str, work: Work, unit: str) -> Iterator[None]:
+        """Update the line of a stage until the stage ends."""
         over = threading.Event()
         drawing = threading.Thread(target=self._draw, args=(headline, work, unit, over), daemon=True)
         drawing.start()
@@ -129,7 +129,7 @@ class Progress:
 
     def _draw(self, headline: str, work: Work, unit: str, over: threading.Event) -> None:
         began, known = time.monotonic(), 0
-        while not over.wait(REDRAW_SECONDS):
+        while not over.wait(REDRAW_SECONDS if self._terminal else REPEAT_SECONDS):
             done, whole = work()
             if whole != known:  # another job of the same stage
                 began, known = time.monotonic(), whole

@@ -77,6 +77,24 @@ def test_a_terminal_is_redrawn_and_other_places_get_plain_lines(
             assert printed == "scan: 3 files\n"
 
 
+def test_a_long_stage_is_heard_of_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in cron or the log of a CI; also of work that is not announced."""
+    assert progress.REPEAT_SECONDS == 30
+    monkeypatch.setattr(progress, "REPEAT_SECONDS", 0.05)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    job = Progress()
+    with job.stage("scan", "3 files", lambda: (1, 2)):
+        time.sleep(0.2)
+    first, second, *_ = capsys.readouterr().err.splitlines()
+    assert (first, second) == ("scan: 3 files", "scan: 3 files, 50 % (1 of 2 tasks), 0 s, about 0 s left")
+    with job.shown("captures", lambda: (1, 2), "directories"):
+        time.sleep(0.2)
+    first, *_ = capsys.readouterr().err.splitlines()
+    assert first == "captures, 50 % (1 of 2 directories), 0 s, about 0 s left"
+
+
 def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         time.sleep(0.6)
