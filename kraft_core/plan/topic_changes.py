@@ -11,6 +11,7 @@ from kraft_core.image.effective_configs import min_isr
 from kraft_core.image.partitions import NO_LEADER, NO_LEADER_CHANGE, Partition, change
 from kraft_core.image.tables import PARTITIONS, Tables
 from kraft_core.plan.broker_words import partition_words
+from kraft_core.plan.min_isr_risks import is_under
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.topic_words import MOST_SHOWN
 from kraft_core.topic_control.controller import ActiveController
@@ -126,7 +127,7 @@ def is_under_min_isr(controller: ActiveController, partition: Partition) -> bool
     least = min_isr(controller.image, partition.topic_name, partition.leader)
     if least is None or partition.leader == NO_LEADER:
         return False
-    return len(partition.isr) < min(least, len(partition.replicas))
+    return is_under(len(partition.isr), len(partition.replicas), least)
 
 
 def min_isr_not_known(controller: ActiveController, changes: Sequence[PartitionAfter]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 from kraft_core.image.effective_configs import min_isr_default, unclean_election_default
 from kraft_core.image.partitions import NO_LEADER, Partition
 from kraft_core.plan.broker_words import partition_words
+from kraft_core.plan.min_isr_risks import has_no_spare, is_under, no_spare_replica
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.topic_defaults import defaults, in_file, is_assumed
 from kraft_core.topic_control.config_types import TOPIC_CONFIGS, ConfigRefusedError, parsed
@@ -77,16 +78,20 @@ def _partitions(controller: ActiveController, name: str) -> list[Partition]:
 def _of_min_isr(
     controller: ActiveController, partitions: list[Partition], value: str | None
 ) -> Iterator[Risk]:
-    under = [
-        each
-        for each in partitions
-        if each.leader != NO_LEADER
-        if (least := _least(controller, each, value)) is not None
-        if len(each.isr) < min(least, len(each.replicas))
-    ]
+    under: list[Partition] = []
+    no_spare: dict[int, list[Partition]] = {}
+    for each in partitions:
+        least = _least(controller, each, value)
+        if each.leader != NO_LEADER and least is not None:
+            if is_under(len(each.isr), len(each.replicas), least):
+                under.append(each)
+            elif has_no_spare(len(each.replicas), least):
+                no_spare.setdefault(least, []).append(each)
     if under:
         words = f"under min.insync.replicas then, so that acks=all fails: {partition_words(under)}"
         yield Risk("under_min_isr", words)
+    for least, concerned in no_spare.items():
+        yield no_spare_replica(partition_words(concerned), least)
     cleared = [each for each in partitions if each.eligible_leader_replicas or each.last_known_elr]
     if cleared and controller.elr_enabled:
         words = f"Kafka clears the eligible leader replicas of the topic: {partition_words(cleared)}"

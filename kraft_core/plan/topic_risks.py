@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from math import ceil
 
 from kraft_core.image.effective_configs import min_isr
+from kraft_core.plan.min_isr_risks import has_no_spare, is_under, no_spare_replica
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.topic_defaults import defaults, in_file, is_assumed
 from kraft_core.topic_control.controller import ActiveController
@@ -57,13 +58,12 @@ def in_sync_at_first(controller: ActiveController, result: TopicResult, *, is_pl
     least = _min_isr(controller, result, is_placed=is_placed)
     if least is None:
         return
-    capped = min(least, replicas)
-    if in_sync < capped:
-        words = f"{result.name} needs {capped} in sync for acks=all (min.insync.replicas {least})"
+    if is_under(in_sync, replicas, least):
+        needed = min(least, replicas)
+        words = f"{result.name} needs {needed} in sync for acks=all (min.insync.replicas {least})"
         yield Risk("under_min_isr", words)
-    elif capped == replicas > 1:
-        words = f"every replica of {result.name} must be in sync for acks=all (min.insync.replicas {least})"
-        yield Risk("no_spare_replica", words)
+    elif has_no_spare(replicas, least):
+        yield no_spare_replica(result.name, least)
 
 
 def not_in_sync_at_first(

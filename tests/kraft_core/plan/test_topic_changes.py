@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +27,7 @@ from kraft_core.plan.topic_reassignment import ReassignPartitions
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.topic_control.partition_change import ElectionType
 from kraft_core.topic_control.reassignments import PartitionMove
-from kraft_core.topic_control.requests import NewPartitions
+from kraft_core.topic_control.requests import NewPartitions, NewTopic
 from tests.kraft_core.plan.test_topic_plan import FILE, ORDERS, WITHOUT, broker, cluster
 
 TOPIC = Change(TOPICS, ("id",), Topic("id", "orders"))
@@ -127,10 +128,26 @@ def test_configs() -> None:
 
 def test_a_greater_min_isr() -> None:
     shrunken = partition(0, isr=(11,), eligible_leader_replicas=(12,))
-    assert names(configure(MIN_ISR, "2", shrunken)) == ["under_min_isr", "elr_cleared"]
-    assert names(configure(MIN_ISR, "2")) == []
+    after = names(configure(MIN_ISR, "2", shrunken))
+    assert after == ["under_min_isr", "no_spare_replica", "elr_cleared"]
+    assert names(configure(MIN_ISR, "1")) == []
     offline = partition(0, leader=-1, isr=(), eligible_leader_replicas=(12,))
-    assert names(configure(MIN_ISR, "2", offline)) == ["elr_cleared", "partitions_offline"]
+    after = names(configure(MIN_ISR, "2", offline))
+    assert after == ["no_spare_replica", "elr_cleared", "partitions_offline"]
+
+
+@pytest.mark.parametrize(("value", "is_risky"), [("1", False), ("2", False), ("3", True), ("4", True)])
+def test_min_isr_of_all_replicas_is_as_risky_as_in_a_new_topic(value: str, is_risky: bool) -> None:
+    """Configuring an existing topic was SAFE."""
+    three = [partition(nth, (11, 12, 13), leader=11, isr=(11, 12, 13)) for nth in range(2)]
+    made = configure(MIN_ISR, value, *three)
+    new = CreateTopics((NewTopic("new", 2, 3, configs=((MIN_ISR, value),)),))
+    expected = ["no_spare_replica"] if is_risky else []
+    assert names(made) == names(asked(new)) == expected
+    assert made.verdict == ("risky" if is_risky else "safe")
+    if is_risky:
+        words = f"every replica of orders 0-1 must be in sync for acks=all ({MIN_ISR} {value})"
+        assert [risk.sentence for risk in made.risks] == [words]
 
 
 def test_unclean_elections_that_follow() -> None:
