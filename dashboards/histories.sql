@@ -19,6 +19,10 @@ FROM partitions;
 -- caused_by_broker is null if no broker left. Unclean: Kafka recorded RECOVERING, or (before release 3.2) the leader was
 -- neither in the ISR nor in the ELR nor an adding replica. Not exact: only a snapshot over a gap shows it; it happened
 -- at or before, and what caused it is not known. Nor is it where no registration of the former leader is known.
+-- An unregistration has no time of its own here: where the clock went back below that of the change, later ones share
+-- its effective time. It did not cause what left the broker in the ISR, fenced it or changed its registration in the
+-- same batch, or moved the lead by its controlled shutdown: Kafka removes it from every ISR, and a fenced broker leads
+-- nothing.
 CREATE OR REPLACE VIEW leader_changes AS
 WITH broker_states AS (
   -- batch_at: the leader's own time of the record, unless an end of transaction made it visible; ended_batch_at: of the
@@ -72,6 +76,11 @@ LEFT JOIN broker_states b
          AND NOT COALESCE(c.record_offset = c.valid_from_offset
                           AND CASE WHEN b.ended_leader_epoch IS NULL
                                    THEN b.valid_to_at = c.valid_from_at AND c.appended_at = c.valid_from_at
+                                        AND NOT array_contains(c.isr, former.leader)
+                                        AND NOT COALESCE(b.fenced, FALSE)
+                                        AND NOT (COALESCE(b.in_controlled_shutdown, FALSE) AND c.leader <> -1)
+                                        AND NOT COALESCE(b.record_leader_epoch = c.record_leader_epoch
+                                                         AND b.batch_at = c.appended_at, FALSE)
                                    ELSE b.ended_leader_epoch = c.record_leader_epoch
                                         AND b.ended_batch_at = c.appended_at END, FALSE));
 
@@ -501,8 +510,9 @@ FROM records r JOIN log_ranges l
 WHERE l.commit_status = 'truncated' AND NOT r.is_control AND r.type <> 'NO_OP_RECORD';
 
 -- Which partitions were created together: with their topic, or added to it later? One row per topic and batch, by the
--- leader's own time of it; per topic and metadata transaction or snapshot. Not exact: only a snapshot shows them; at or
--- before, and not before earliest_offset and earliest_at (null: not bounded).
+-- leader's own time of it; per topic and metadata transaction or snapshot. Batches of one epoch and millisecond count as
+-- one; nor is a batch one request: Kafka collects records for controller.quorum.append.linger.ms. Not exact: only a
+-- snapshot shows them; at or before, and not before earliest_offset and earliest_at (null: not bounded).
 CREATE OR REPLACE VIEW partition_batches AS
 WITH created AS (
   -- Those of a transaction or a snapshot share together_offset. All others, whose records take effect at their own
