@@ -117,7 +117,8 @@ class CommitStatus:
         truncation = self.truncations.get(leader_epoch)
         if truncation is not None and truncation.offset <= base_offset:
             return _truncated(truncation)
-        if line is None or not line.covers(base_offset):
+        # Of two leaders of one epoch, a batch can begin on the captured line and end above it.
+        if line is None or not line.covers(base_offset) or not line.covers(end_offset - 1):
             return CommitVerdict("undecided", "no captured log contains it", None)
         return self._open_verdict(line, base_offset, end_offset)
 

@@ -52,6 +52,15 @@ def test_strangers_with_equal_ids_are_found_by_their_batches() -> None:
     assert not recovery_advice(known, judge(known)).is_safe
 
 
+def test_a_batch_of_two_leaders_that_ends_above_what_is_captured_is_undecided() -> None:
+    """Two leaders of epoch 1 wrote 10-20 and 10-30; only a log with the shorter batch is captured."""
+    story = Story().leader(1, 0, 3, "1 2 3").capture("3", 300, "1:0-20", 1)
+    story.capture("1", 1000, "1:0-10", 1).capture("2", 1000, "1:0-10", 1)
+    commit = conclude(story.facts()).commit
+    assert commit.of_batch(1, 10, 20).status == "uncommitted"
+    assert commit.of_batch(1, 10, 30).status == "undecided"
+
+
 def lost_tail() -> Story:
     """Epoch 2 overwrote the end of epoch 1, which nodes 2 and 3 lack."""
     story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3").leader(2, 40, 2, "1 2 3").data(2, 41)
