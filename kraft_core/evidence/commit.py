@@ -263,6 +263,8 @@ class CommitStatus:
         for capture in (c for replica in self._holdings.replicas_of(voter) for c in self._newest[replica]):
             if capture.captured_from is None or capture.captured_from < appended_by:
                 return None
+            if self._holdings.may_be_new_disk(capture, voter):
+                return None
             if not (self._holdings.shows_end(capture) and lacks(capture, leader_epoch, first)):
                 return None
             found.append(_Lack(capture.captured_from, capture.time_source))

@@ -15,10 +15,11 @@ from kraft_core.evidence.lacking_copies import lacking_committed
 from kraft_core.evidence.lineage import Lineage, lineage_of
 from kraft_core.evidence.lower_bounds import LowerBound, LowerBounds
 from kraft_core.evidence.majority import MajorityRule
+from kraft_core.evidence.new_disks import on_new_disks, upgraded_voters
 from kraft_core.evidence.next_sets import NextSets
 from kraft_core.evidence.proofs import CommittedPrefix, by_epoch
 from kraft_core.evidence.static_voters import newest_static_election, reconfigured
-from kraft_core.raft.voters import VoterSet
+from kraft_core.raft.voters import ReplicaKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +53,14 @@ class Conclusions:
 
 
 def _reconfigured(
-    facts: ClusterFacts, elections: dict[int, Election], states: InForce
+    captures: tuple[Capture, ...],
+    elections: dict[int, Election],
+    states: InForce,
+    upgraded: frozenset[ReplicaKey],
 ) -> tuple[Capture, ...]:
     """Not the directories that voters had when kraft.version was upgraded, if that is captured."""
-    others = reconfigured(facts.captures, newest_static_election(elections, states))
-    records = [r for r in facts.control_records if r.type == "KRaftVoters" and r.value is not None]
-    first = min(records, key=lambda record: record.offset, default=None)
-    upgraded = VoterSet.from_record(first.value) if first is not None and first.value is not None else ()
-    same = {(voter.key.id, voter.key.directory_id) for voter in upgraded}
-    return tuple(
-        each for each in others if each.current_voters or (each.node_id, each.directory_id) not in same
-    )
+    others = reconfigured(captures, newest_static_election(elections, states))
+    return tuple(each for each in others if each.current_voters or each.replica not in upgraded)
 
 
 def conclude(facts: ClusterFacts) -> Conclusions:
@@ -80,13 +78,15 @@ def conclude(facts: ClusterFacts) -> Conclusions:
     bounds = LowerBounds(facts, lineage, states).all()
     next_sets = NextSets(lineage, states)
     lacking = lacking_committed(bounds, holdings, lineage, states, next_sets)
-    holdings = replace(holdings, lacks_committed=lacking)
+    upgraded = upgraded_voters(facts.control_records)
+    new_disks = on_new_disks(facts.captures, upgraded)
+    holdings = replace(holdings, lacks_committed=lacking, new_disks=new_disks)
     rule = MajorityRule(lineage, states, holdings)
     proofs = [proof for bound in bounds for proof in bound.proofs()]
     proofs += [
         (p.leader_epoch, p.end_offset, p) for line in lineage.lines.values() for p in rule.proofs(line)
     ]
-    others = _reconfigured(facts, elections, states)
+    others = _reconfigured(facts.captures, elections, states, upgraded)
     prefixes = committed_prefixes(lineage, proofs)
     commit = CommitStatus(lineage, states, holdings, prefixes, next_sets, bool(others))
     dated = [proof for proof in proofs if proof[2].committed_in is not None]

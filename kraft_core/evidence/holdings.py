@@ -71,6 +71,7 @@ class Holdings:
     them are not whole, or their times are wrong.
     elsewhere: replicas that another life of the cluster id holds captures of (kraft_core.evidence.elsewhere).
     copied: replicas whose directory id other nodes also have: it is not known whose directory was copied.
+    new_disks: ids of captures that may be of a disk which replaced a static voter's (new_disks.py).
     """
 
     by_epoch: dict[int, dict[ReplicaKey, EpochHolding]]
@@ -80,9 +81,12 @@ class Holdings:
     elsewhere: frozenset[ReplicaKey]
     copied: frozenset[ReplicaKey]
     lacks_committed: frozenset[str] = frozenset()
+    new_disks: frozenset[str] = frozenset()
 
     def shows_end(self, capture: Capture) -> bool:
         """Whether what a capture lacks its replica lacked then, as far as other captures show.
+
+        Of a voter that is known by id alone see may_be_new_disk, too.
 
         An empty log without quorum-state does not: it may be a disk that was formatted again.
         """
@@ -91,6 +95,10 @@ class Holdings:
             not capture.epoch_ranges and not capture.log_end_offset and capture.quorum_state_epoch is None
         )
         return not (is_new or id_ in self.went_back or id_ in self.lacks_own or id_ in self.lacks_committed)
+
+    def may_be_new_disk(self, capture: Capture, voter: Voter) -> bool:
+        """Whether another disk, of the node that the voter's id names, may have stored what this one lacks."""
+        return voter.key.directory_id is None and capture.capture_id in self.new_disks
 
     def is_doubtful(self, voter: Voter) -> bool:
         """Whether it proves nothing: captures of another life may be of it, or its own of another node."""

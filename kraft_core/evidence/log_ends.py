@@ -26,15 +26,22 @@ from kraft_core.raft.voters import ReplicaKey, Voter
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """The log ends of every captured replica."""
+    """The log ends of every captured replica. by_id: likewise, where a voter is known by its id alone."""
 
     known: Conclusions
     by_replica: dict[ReplicaKey, ReplicaEnds]
+    by_id: dict[ReplicaKey, ReplicaEnds]
 
     @staticmethod
     def of(known: Conclusions) -> LogEnds:
-        captures = known.holdings.captures
-        return LogEnds(known, {replica: _ends(known, captures[replica]) for replica in captures})
+        by_replica: dict[ReplicaKey, ReplicaEnds] = {}
+        by_id: dict[ReplicaKey, ReplicaEnds] = {}
+        for replica, captures in known.holdings.captures.items():
+            by_replica[replica] = by_id[replica] = _ends(known, captures)
+            old = tuple(each for each in captures if each.capture_id not in known.holdings.new_disks)
+            if len(old) < len(captures):
+                by_id[replica] = _ends(known, old)
+        return LogEnds(known, by_replica, by_id)
 
     def bound(self, voters: SetInForce, as_of: int) -> float:
         """The bound at a moment (ms); infinite where the captures give none."""
@@ -57,8 +64,8 @@ class LogEnds:
             return "not known from then on"
         sources = {
             capture.time_source
-            for replica, ends in self.by_replica.items()
-            if voter.matches(replica) and (capture := ends.first_since(as_of)) is not None
+            for ends in self._of(voter)
+            if (capture := ends.first_since(as_of)) is not None
         }
         return f"at {int(end)} (by {', '.join(sorted(sources))})"
 
@@ -66,16 +73,17 @@ class LogEnds:
         """The lowest log end from a moment on; of an id without directory id, all its directories count."""
         if self.known.holdings.is_doubtful(voter):
             return inf
-        found = [
-            ends.lowest_since(as_of) for replica, ends in self.by_replica.items() if voter.matches(replica)
-        ]
-        return max(found, default=inf)
+        return max((ends.lowest_since(as_of) for ends in self._of(voter)), default=inf)
+
+    def _of(self, voter: Voter) -> list[ReplicaEnds]:
+        known = self.by_id if voter.key.directory_id is None else self.by_replica
+        return [ends for replica, ends in known.items() if voter.matches(replica)]
 
     def _leader_shows(self, voters: SetInForce, as_of: int, bound: float) -> bool:
         """Whether a voter's first capture from a moment on is that of the leader of all it holds above."""
         for voter in voters.voters:
-            for replica, ends in self.by_replica.items():
-                first = ends.first_since(as_of) if voter.matches(replica) else None
+            for ends in self._of(voter):
+                first = ends.first_since(as_of)
                 if first is not None and self._leads_above(voter, voters, first, bound):
                     return True
         return False

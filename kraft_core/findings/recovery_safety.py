@@ -313,6 +313,8 @@ def why_not_counted(case: RecoveryCase, voter: Voter) -> str | None:
             f"lack what the older had stored: capture the other voters."
         )
     newest = case.newest[replicas[0]]
+    if any(case.known.holdings.may_be_new_disk(capture, voter) for capture in newest):
+        return f"{name} may have a new disk: capture it with quorum-state, or capture the other voters."
     # Formatting again with the same --initial-controllers gives the same directory id.
     if newest and not newest[-1].epoch_ranges and not newest[-1].log_end_offset:
         return f"{name} has an empty log, as on a disk that was formatted again: capture the other voters."

@@ -19,7 +19,7 @@ from kraft_core.raft.batches import Batch, Batches
 from kraft_core.raft.log import ReplicaLog
 from kraft_core.raft.quorum_invariants import Committed
 from kraft_core.raft.rules import Violation
-from kraft_core.raft.voters import ReplicaKey
+from kraft_core.raft.voters import ReplicaKey, Voter
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def _logs(view: ClusterView, claim: _Claim, sets: Iterable[SetInForce]) -> dict[
     logs: dict[ReplicaKey, ReplicaLog] = {}
     for voter in (voter for counted in sets for voter in counted.voters):
         replicas = view.known.holdings.replicas_of(voter)
-        lacking = bool(replicas) and all(_lacked(view, r, claim.output, claim.last) for r in replicas)
+        lacking = bool(replicas) and all(_lacked(view, voter, r, claim) for r in replicas)
         logs[voter.key] = empty if lacking else holding
     return logs
 
@@ -237,13 +237,16 @@ def _leader_shows(view: ClusterView, claim: _Claim, leads_in: SetInForce) -> boo
     )
 
 
-def _lacked(view: ClusterView, replica: ReplicaKey, output: Observation, last: Batch) -> bool:
-    """Whether a replica never had the batch: a capture after the output lacks it, and no capture holds it."""
+def _lacked(view: ClusterView, voter: Voter, replica: ReplicaKey, claim: _Claim) -> bool:
+    """Whether a voter never had the batch: a capture after the output lacks it, and no capture holds it."""
+    last = claim.last
     held = view.known.holdings.by_epoch[last.leader_epoch].get(replica)
     if held is not None and any(first <= last.base_offset < end for first, end in held.ranges):
         return False
     return any(
-        _was_taken_after(capture, output) and lacks(capture, last.leader_epoch, last.base_offset)
+        _was_taken_after(capture, claim.output)
+        and lacks(capture, last.leader_epoch, last.base_offset)
+        and not view.known.holdings.may_be_new_disk(capture, voter)
         for capture in view.known.holdings.captures[replica]
     )
 

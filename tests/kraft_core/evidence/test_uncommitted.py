@@ -199,10 +199,33 @@ def test_a_static_voter_may_have_a_new_disk_since_an_upgrade(more: dict[str, Any
     bounds = [20] if status == "uncommitted" else []
     assert [row.upper_bound for row in story.evidence().high_watermarks if row.upper_bound] == bounds
     # The upgrade is captured, and at the time of the first captures the static set counted.
-    story.upgrade(1, 70, THREE).capture("3", 2000, "1:0-80", 1)
-    rows = story.evidence().high_watermarks
-    early = [row.upper_bound for row in rows if row.upper_bound and (row.as_of or 0) <= 600]
-    assert early == bounds
+    for named in ("1 2b 3", THREE) if status == "uncommitted" else (THREE,):
+        upgraded = Story([*story.control_records], [*story.captures], first_batches=story.first_batches)
+        upgraded.upgrade(1, 70, named).capture("3", 2000, "1:0-80", 1)
+        rows = upgraded.evidence().high_watermarks
+        found = [(row.as_of or 0, row.upper_bound) for row in rows if row.upper_bound]
+        assert (20 in [bound for at, bound in found if at <= 1000]) is ("2b" in named)
+        assert status == "uncommitted" or not [at for at, _ in found if at <= 600]
+
+
+@pytest.mark.parametrize("named", ["2b", "2?"])
+def test_a_static_voter_without_quorum_state_may_have_a_new_disk_since_an_upgrade(named: str) -> None:
+    """Its first disk may have had up to 50, with leader 3; its new one is a replica that has got up to 20."""
+    story = Story().leader(1, 0, 3, THREE).capture("3", 600, "1:0-50", 1).capture("1", 1000, "1:0-20", 1)
+    story.capture(named, 1000, "1:0-20")
+    assert statuses(story) == ["0-20 committed", "20-50 undecided"]
+    assert story.bounds()[1] == 50
+    # An earlier quorum-state of that directory has the static voters.
+    story.capture(named, 400, "1:0-10", 1, current_voters=(1, 2, 3))
+    assert statuses(story) == ["0-20 committed", f"20-50 {'undecided' if '?' in named else 'uncommitted'}"]
+
+
+def test_the_first_voters_that_are_captured_need_not_be_those_of_the_upgrade() -> None:
+    """The new disk of node 2 was added later; the segments with the upgrade were deleted."""
+    story = Story().leader(1, 0, 3, THREE).capture("3", 600, "1:0-50", 1).capture("1", 1000, "1:0-20", 1)
+    story.capture("2b", 1000, "1:0-20", 1, voted_directory_id=ZERO_UUID)
+    story.voters(1, 90, "1 2b 3").capture("3", 2000, "1:80-100", 1)
+    assert statuses(story)[:2] == ["0-20 committed", "20-50 undecided"]
 
 
 def test_the_directory_that_a_voter_had_at_the_upgrade_is_that_voter() -> None:

@@ -188,6 +188,16 @@ def test_an_empty_log_of_a_static_voter_may_be_a_new_disk() -> None:
     assert advised(static("1", "3").capture("2", 1000, "", 1)).is_safe
 
 
+def test_a_static_voter_without_quorum_state_may_have_a_new_disk() -> None:
+    """Its first disk may have stored up to 50 with leader 3, before kraft.version was upgraded."""
+    story = Story().leader(1, 0, 3, "1 2 3").capture("1", 1000, "1:0-30", 1)
+    advice = advised(story.capture("2b", 1000, "1:0-30"))
+    assert not advice.is_safe
+    assert "Node 2 may have a new disk" in advice.why
+    # An earlier quorum-state of that directory has the static voters.
+    assert advised(story.capture("2b", 900, "1:0-20", 1, current_voters=(1, 2, 3))).is_safe
+
+
 def test_an_empty_log_of_a_known_directory_may_be_formatted_again() -> None:
     """kafka-storage format gives a voter of --initial-controllers the same directory id each time.
 
