@@ -11,6 +11,7 @@ from kraft_core.protocol.replica import Replica
 from tests.soundness.captures import Copy
 from tests.soundness.claims import ClaimCheck, Unsound
 from tests.soundness.drawing import (
+    copies_around_a_new_disk,
     copies_by_other_clocks,
     copies_of_all,
     fewer_copies,
@@ -21,7 +22,13 @@ from tests.soundness.drawing import (
 from tests.soundness.execution import Execution, Script, run_script, without
 
 # Of each execution, to be compared one after the other.
-SETS_OF_COPIES = (random_copies, random_copies, random_copies, copies_of_all, copies_by_other_clocks)
+SETS_OF_COPIES = (
+    random_copies,
+    random_copies,
+    copies_around_a_new_disk,
+    copies_of_all,
+    copies_by_other_clocks,
+)
 
 Part = tuple[str, str]
 """The part of Kraftlake and the kind of the answer."""

@@ -15,8 +15,8 @@ from kraft_core.evidence.facts import CLOCK_SKEW_MS
 from kraft_core.protocol.replica import Leader
 from kraft_core.simulation.setup import Setup
 from tests.soundness.captures import Copy
-from tests.soundness.execution import BEGAN_AT, Execution, begin, go_on
-from tests.soundness.missing import random_missing
+from tests.soundness.execution import BEGAN_AT, Execution, begin, go_on, is_upgraded, may_lose_disk
+from tests.soundness.missing import Missing, random_missing
 from tests.soundness.moves import (
     Append,
     ChangeVoters,
@@ -26,6 +26,7 @@ from tests.soundness.moves import (
     Pull,
     Reboot,
     UpdateVoter,
+    UpgradeKRaftVersion,
     WriteCheckpoint,
 )
 
@@ -34,13 +35,16 @@ MOST_BATCHES = 6
 MOST_COPIES = 6
 MOST_CLOCK_ERROR_MS = CLOCK_SKEW_MS // 4  # of a machine that copies directories
 _SETUP_SEED = 1  # directory ids; the same in all runs, so that formatted replicas are equal
-# How often each move is drawn: calm, elections, changes of voters, snapshots and disks.
+_KINDS = (Elect, Append, Pull, ChangeVoters, WriteCheckpoint, Reboot, EmptyDisk, UpgradeKRaftVersion)
+# How often each is drawn: calm, elections, changes of voters, snapshots and disks.
 _WEIGHTS = (
-    (3, 6, 10, 1, 1, 0.3, 0.2),
-    (8, 5, 9, 1, 0, 0.5, 0.2),
-    (4, 4, 10, 5, 0, 0.3, 0.3),
-    (3, 6, 10, 2, 3, 1, 0.5),
+    (3, 6, 10, 1, 1, 0.3, 0.2, 1),
+    (8, 5, 9, 1, 0, 0.5, 0.2, 1),
+    (4, 4, 10, 5, 0, 0.3, 0.3, 2),
+    (3, 6, 10, 2, 3, 1, 0.5, 1),
 )
+# Of half of the static quorums: an upgrade of kraft.version, and disks that are lost once all voters have it.
+_UPGRADING = (2, 5, 14, 1, 0.5, 0.3, 5, 5)
 _GAPS = (10, 3_000, 100_000)  # ms between moves: less than a fetch timeout, more, more than a plan's moment
 
 
@@ -48,18 +52,26 @@ def random_setup(source: random.Random) -> Setup:
     """1 to 5 voters, most often 3, seldom 4 or 5, and up to one observer."""
     voters = source.choice((4, 5)) if source.random() < 0.08 else source.choice((1, 2, 2, 3, 3, 3, 3))
     observers = source.choice((0, 0, 1)) if voters >= 3 else source.choice((0, 1, 1))
-    return Setup(_SETUP_SEED, voters, observers, static=source.random() < 0.35)
+    return Setup(_SETUP_SEED, voters, observers, static=source.random() < 0.5)
 
 
 def random_execution(
-    source: random.Random, setup: Setup | None = None, execution: Execution | None = None
+    source: random.Random,
+    setup: Setup | None = None,
+    execution: Execution | None = None,
+    *,
+    upgrades: bool = True,
 ) -> Execution:
     """Up to MOST_MOVES moves, drawn among those that can do something where they stand.
 
-    execution: continues that one, else begins a quorum.
+    execution: continues that one, else begins a quorum. upgrades: whether a static quorum may become dynamic.
     """
     execution = execution or begin(setup or random_setup(source))
     weights, gap = source.choice(_WEIGHTS), source.choice(_GAPS)
+    if not upgrades:
+        weights = (*weights[:-1], 0)
+    elif execution.script.setup.static and source.random() < 0.5:
+        weights = _UPGRADING
     for _ in range(source.randint(3, MOST_MOVES)):
         go_on(execution, gap, _random_move(source, execution, weights))
     return execution
@@ -67,18 +79,18 @@ def random_execution(
 
 def _random_move(source: random.Random, execution: Execution, weights: tuple[float, ...]) -> LawfulMove:
     """Mostly of the newest leader, sometimes of one that does not know that it lost."""
-    setup, replicas = execution.script.setup, execution.moments[-1]
+    replicas = execution.moments[-1]
     slots = sorted(replicas)
     leaders = sorted(
         (s for s in slots if isinstance(replicas[s].state, Leader)), key=lambda s: replicas[s].epoch
     )
     slot = source.choice(slots)
-    kind = source.choices((Elect, Append, Pull, ChangeVoters, WriteCheckpoint, Reboot, EmptyDisk), weights)[0]
+    kind = source.choices(_KINDS, weights)[0]
     if kind is WriteCheckpoint:
         return WriteCheckpoint(slot, source.random() < 0.5)
     if kind is Reboot:
         return Reboot(slot, source.random() < 0.6)
-    if kind is EmptyDisk and not setup.static:
+    if kind is EmptyDisk and may_lose_disk(execution, slot):
         return EmptyDisk(slot)
     if not leaders or kind is Elect:
         voters = [s for s in slots if s not in leaders and replicas[s].is_voter]
@@ -86,11 +98,14 @@ def _random_move(source: random.Random, execution: Execution, weights: tuple[flo
         return Elect(nominee, tuple(s for s in slots if s != nominee and source.random() < 0.7))
     leader = leaders[-1] if source.random() < 0.85 else source.choice(leaders)
     progress = replicas[leader].state
-    if kind is ChangeVoters and not setup.static and source.random() < 0.15:
+    is_dynamic = replicas[leader].kraft_version > 0
+    if kind is ChangeVoters and source.random() < 0.15:
         return UpdateVoter(leader, slot)
-    if kind is ChangeVoters and not setup.static:
+    if kind is ChangeVoters and is_dynamic:
         return ChangeVoters(leader, slot, source.random() < 0.5)
     knows = isinstance(progress, Leader) and progress.progress.high_watermark is not None
+    if kind is UpgradeKRaftVersion and knows and not is_dynamic:
+        return UpgradeKRaftVersion(leader)
     if kind is Append and knows and len(replicas[leader].log.batches) < MOST_BATCHES:
         return Append(leader, source.randint(1, 3))
     follower = source.choice([s for s in slots if s != leader] or slots)
@@ -139,6 +154,29 @@ def copies_of_all(source: random.Random, execution: Execution) -> tuple[Copy, ..
     return tuple(copies)
 
 
+def copies_around_a_new_disk(source: random.Random, execution: Execution) -> tuple[Copy, ...]:
+    """A disk soon after it replaced another, with and without quorum-state, and others before or after."""
+    last = len(execution.moments) - 1
+    new = [
+        (slot, nth)
+        for nth in range(1, last + 1)
+        for slot, replica in execution.moments[nth].items()
+        if slot in execution.moments[nth - 1] and execution.moments[nth - 1][slot].key != replica.key
+    ]
+    if not new:
+        return random_copies(source, execution)
+    slot, since = source.choice(new)
+    found = [(slot, min(last, since + source.choice((0, 1, 1, 2, 3, 5))))]
+    for other in sorted(execution.moments[last]):
+        for _ in range(source.choice((0, 1, 1, 2)) if other != slot else source.choice((0, 0, 1))):
+            found.append((other, source.randint(max(0, since - 6), last)))
+    return tuple(
+        Copy(slot, at, at, execution.at[at], 0, missing=Missing(quorum_state=source.random() < 0.3))
+        for slot, at in dict.fromkeys(found)
+        if slot in execution.moments[at]
+    )
+
+
 def copies_by_other_clocks(source: random.Random, execution: Execution) -> tuple[Copy, ...]:
     """Random copies, with times by the clock of each directory's machine."""
     most = MOST_CLOCK_ERROR_MS
@@ -155,8 +193,9 @@ def _misdated(source: random.Random, copy: Copy) -> Copy:
 
 
 def _incomplete(source: random.Random, execution: Execution, copies: tuple[Copy, ...]) -> tuple[Copy, ...]:
-    """The copies without some of their files. Before Kafka 3.7 no directory has an id."""
-    has_id = not (execution.script.setup.static and source.random() < 0.4)
+    """The copies without some of their files. Before Kafka 3.7 no directory has an id, and all is static."""
+    is_static = execution.script.setup.static and not is_upgraded(execution)
+    has_id = not (is_static and source.random() < 0.4)
     return tuple(
         replace(
             copy, missing=random_missing(source, execution.moments[copy.log_at][copy.slot], has_id=has_id)

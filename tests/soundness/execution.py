@@ -10,11 +10,11 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from kraft_core.protocol.replica import Leader, Replica
-from kraft_core.raft.batches import Batch, LeaderChange
+from kraft_core.raft.batches import Batch, KRaftVersion, LeaderChange
 from kraft_core.raft.log import BrokenLogError
 from kraft_core.raft.voters import Voter
 from kraft_core.simulation.setup import Setup
-from tests.soundness.moves import Move
+from tests.soundness.moves import EmptyDisk, Move
 from tests.soundness.scripted import Impossible, Reached, first_replicas, perform
 
 BEGAN_AT = 1_700_000_000_000
@@ -73,7 +73,9 @@ def begin(setup: Setup) -> Execution:
 
 
 def go_on(execution: Execution, gap: int, move: Move) -> bool:
-    """Perform a move after this many ms; False, and nothing done, where it is impossible."""
+    """Perform a move after this many ms; False, and nothing done, where it is impossible or not lawful."""
+    if isinstance(move, EmptyDisk) and not may_lose_disk(execution, move.slot):
+        return False
     try:
         reached = perform(execution.script.setup, execution.moments, move)
     except Impossible:
@@ -89,6 +91,37 @@ def run_script(script: Script) -> Execution:
     for gap, move in script.moves:
         go_on(execution, gap, move)
     return execution
+
+
+def may_lose_disk(execution: Execution, slot: int) -> bool:
+    """Whether no replica can take a new disk of this slot for the one that it had.
+
+    A static voter knows the others by their ids. So the upgrade of kraft.version must be committed, and on the
+    disk of each other voter of the static set; and one that votes must be left.
+    """
+    if not execution.script.setup.static:
+        return True
+    upgrades = (execution.batches[place] for place in sorted(execution.committed_at))
+    upgrade = next((batch for batch in upgrades if finalizes_kraft_version(batch)), None)
+    others = [replica for other, replica in execution.moments[-1].items() if other != slot]
+    return (
+        upgrade is not None
+        and any(replica.is_voter for replica in others)
+        and all(
+            replica.flushed_offset >= upgrade.end_offset and holds(replica, upgrade, execution.committed_at)
+            for replica in others
+            if replica.log.static_voters is not None and replica.log.static_voters.voter_for(replica.key)
+        )
+    )
+
+
+def finalizes_kraft_version(batch: Batch) -> bool:
+    return any(isinstance(record.value, KRaftVersion) for record in batch.control_records)
+
+
+def is_upgraded(execution: Execution) -> bool:
+    """Whether kraft.version was 0 at first, and some leader finalized 1."""
+    return execution.script.setup.static and any(map(finalizes_kraft_version, execution.batches.values()))
 
 
 def _enter(execution: Execution, time: int, reached: Reached) -> None:

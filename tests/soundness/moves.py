@@ -47,9 +47,16 @@ class ChangeVoters:
 
 @dataclass(frozen=True, slots=True)
 class UpdateVoter:
-    """A voter has new endpoints, and sends them to a leader."""
+    """A voter has new endpoints, and sends them to a leader; with kraft.version 0 that only remembers them."""
 
     leader: int
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeKRaftVersion:
+    """A leader is asked to finalize kraft.version 1; voters that it does not know the directories of report."""
+
     slot: int
 
 
@@ -71,7 +78,18 @@ class Reboot:
 
 @dataclass(frozen=True, slots=True)
 class EmptyDisk:
-    """The node starts from an empty directory with another directory id. Unlawful with a static quorum."""
+    """The node starts from an empty directory with another directory id, where that is lawful.
+
+    See execution.may_lose_disk. static: after an upgrade its configuration still has the static voters.
+    """
+
+    slot: int
+    static: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyStaticDisk:
+    """Unlawful: the same of a voter that the others know by its id alone."""
 
     slot: int
 
@@ -95,5 +113,15 @@ class Restore:
     log_only: bool = False
 
 
-LawfulMove = Elect | Append | Pull | ChangeVoters | UpdateVoter | WriteCheckpoint | Reboot | EmptyDisk
-Move = LawfulMove | SecondDirectory | Restore
+LawfulMove = (
+    Elect
+    | Append
+    | Pull
+    | ChangeVoters
+    | UpdateVoter
+    | UpgradeKRaftVersion
+    | WriteCheckpoint
+    | Reboot
+    | EmptyDisk
+)
+Move = LawfulMove | EmptyStaticDisk | SecondDirectory | Restore

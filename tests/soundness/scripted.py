@@ -17,6 +17,7 @@ from kraft_core.protocol.messages import (
     BeginQuorumEpochRequest,
     RaftMessage,
     RemoveVoterRequest,
+    UpdateFeaturesRequest,
     UpdateVoterRequest,
 )
 from kraft_core.protocol.replica import (
@@ -39,12 +40,14 @@ from tests.soundness.moves import (
     ChangeVoters,
     Elect,
     EmptyDisk,
+    EmptyStaticDisk,
     Move,
     Pull,
     Reboot,
     Restore,
     SecondDirectory,
     UpdateVoter,
+    UpgradeKRaftVersion,
     WriteCheckpoint,
 )
 
@@ -108,11 +111,15 @@ class _Acting:
                 self._change_voters(move)
             case UpdateVoter():
                 self._update_voter(move, len(before))
+            case UpgradeKRaftVersion():
+                self._upgrade_kraft_version(move.slot)
             case WriteCheckpoint():
                 self._event(move.slot, TakeSnapshot(move.delete_older))
             case Reboot():
                 self._reboot(move)
             case EmptyDisk():
+                self._empty_disk(move.slot, move.slot, before, static=move.static)
+            case EmptyStaticDisk():
                 self._empty_disk(move.slot, move.slot, before)
             case SecondDirectory():
                 self._empty_disk(move.slot, max(self.replicas) + 1, before)
@@ -193,12 +200,6 @@ class _Acting:
         self._event(move.slot, AppendRecords(move.records))
 
     def _pull(self, move: Pull) -> None:
-        source = self.replicas.get(move.source)
-        follower = self.replicas[move.slot]
-        if source is None or not isinstance(source.state, Leader) or follower.key.id == source.key.id:
-            raise Impossible
-        if follower.epoch > source.epoch:
-            raise Impossible
         self._make_follower(move.slot, move.source)
         for _ in range(move.rounds):
             if not self._fetch_once(move.slot, move.source, _ONE_BATCH if move.one else _ALL_BATCHES):
@@ -206,7 +207,11 @@ class _Acting:
 
     def _make_follower(self, slot: int, source: int) -> None:
         """By the answer to a Fetch, or by BeginQuorumEpoch where the replica sends no Fetch."""
-        leader = self.replicas[source]
+        leader, follower = self.replicas.get(source), self.replicas[slot]
+        if leader is None or not isinstance(leader.state, Leader) or follower.key.id == leader.key.id:
+            raise Impossible
+        if follower.epoch > leader.epoch:
+            raise Impossible
         if self._follows(slot, source):
             return
         if isinstance(self.replicas[slot].state, Unattached | Follower):
@@ -288,14 +293,37 @@ class _Acting:
     def _update_voter(self, move: UpdateVoter, nth: int) -> None:
         """A voter that began to listen elsewhere, on ports that no other moment gave it."""
         leader, voter = self.replicas.get(move.leader), self.replicas[move.slot]
-        if leader is None or not isinstance(leader.state, Leader):
+        if leader is None or not isinstance(leader.state, Leader) or voter.key.id == leader.key.id:
             raise Impossible
         endpoints = endpoints_of(voter.key.id, port_offset=100 * nth)
         self.replicas[move.slot] = replace(voter, endpoints=endpoints)
+        self._report_voter(move.leader, move.slot)
+        if self.replicas[move.leader].log == leader.log and leader.kraft_version > 0:
+            raise Impossible
+
+    def _report_voter(self, to: int, slot: int) -> None:
+        """A voter sends a leader its directory id, endpoints and versions."""
+        leader, voter = self.replicas[to], self.replicas[slot]
         versions = voter.min_supported_version, voter.max_supported_version
-        request = UpdateVoterRequest(leader.cluster_id, leader.epoch, voter.key, endpoints, *versions)
-        self._event(move.leader, Received(RaftMessage(voter.key.id, leader.key.id, 0, request)))
-        if self.replicas[move.leader].log == leader.log:
+        request = UpdateVoterRequest(leader.cluster_id, leader.epoch, voter.key, voter.endpoints, *versions)
+        self._event(to, Received(RaftMessage(voter.key.id, leader.key.id, 0, request)))
+
+    def _upgrade_kraft_version(self, slot: int) -> None:
+        """A follower reports once to each leader of kraft.version 0; the upgrade needs all voters' directories.
+
+        KIP-853, UpdateVoter and UpdateFeatures; Kafka's KRaftVersionUpgrade.
+        """
+        leader = self.replicas[slot]
+        if not isinstance(leader.state, Leader) or leader.state.volatile_voters is None:
+            raise Impossible
+        unknown = [v.key.id for v in leader.state.volatile_voters if v.key.directory_id is None]
+        for other, replica in sorted(self.replicas.items()):
+            if replica.key.id in unknown:
+                self._make_follower(other, slot)
+                self._report_voter(slot, other)
+        asked = RaftMessage(ADMIN, leader.key.id, 0, UpdateFeaturesRequest(kraft_version=1))
+        self._event(slot, Received(asked))
+        if self.replicas[slot].kraft_version == 0:
             raise Impossible
 
     def _reboot(self, move: Reboot) -> None:
@@ -304,9 +332,14 @@ class _Acting:
         lost = None if move.keeps_unflushed or first >= end else first
         self._take(move.slot, lambda before: restart(before, lost))
 
-    def _empty_disk(self, slot: int, into: int, before: list[Mapping[int, Replica]]) -> None:
+    def _empty_disk(
+        self, slot: int, into: int, before: list[Mapping[int, Replica]], *, static: bool = False
+    ) -> None:
+        """Once kraft.version is 1 a disk is formatted for a dynamic quorum, unless `static`, and is no voter."""
         old = self.replicas[slot]
-        fresh = formatted_replica(self.setup, old.key.id, len(before), old.now)
+        upgraded = any(replica.kraft_version > 0 for replica in self.replicas.values())
+        setup = replace(self.setup, static=self.setup.static and (static or not upgraded))
+        fresh = formatted_replica(setup, old.key.id, len(before), old.now)
         self.replicas[into] = replace(fresh, endpoints=old.endpoints)
 
     def _restore(self, move: Restore, before: list[Mapping[int, Replica]]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kraft_core.evidence import log_ends, majority, replica_ends
+from kraft_core.evidence import conclusions, log_ends, majority, replica_ends
 from kraft_core.evidence.commit import CommitStatus
 from kraft_core.evidence.facts import Capture
 from kraft_core.evidence.in_force import InForce
@@ -24,8 +24,9 @@ from tests.soundness import captures
 from tests.soundness.captures import Copy
 from tests.soundness.checker import Checked, counterexamples
 from tests.soundness.claims import ClaimCheck
-from tests.soundness.execution import begin, go_on
-from tests.soundness.moves import Elect, Pull
+from tests.soundness.execution import Execution, begin, go_on
+from tests.soundness.missing import Missing
+from tests.soundness.moves import Append, Elect, EmptyDisk, LawfulMove, Pull, UpgradeKRaftVersion
 
 # The first of these seeds catch each mutant; from 0, some take 192.
 SEEDS = range(171, 471)
@@ -125,11 +126,54 @@ def test_a_broken_rule_of_proof_is_caught(monkeypatch: pytest.MonkeyPatch, broke
 FIGURE_8 = (Elect(1, (2,)), Elect(2, (3,)), Elect(3, (1,)), Elect(1, (3,)), Pull(3, 1, 0))
 
 
-def test_a_batch_that_is_stored_in_a_later_epoch_only_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def executed(*moves: LawfulMove) -> Execution:
+    """Of three static voters."""
     execution = begin(Setup(1, 3, 0, static=True))
-    assert all(go_on(execution, 10, move) for move in FIGURE_8)
+    assert all(go_on(execution, 3_000, move) for move in moves)
+    return execution
+
+
+def test_a_batch_that_is_stored_in_a_later_epoch_only_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    execution = executed(*FIGURE_8)
     last = len(execution.moments) - 1
     copies = tuple(Copy(slot, last, last, execution.at[last], 0) for slot in (1, 3))
     assert [*ClaimCheck(execution, copies).unsound()] == []
     batches_of_older_epochs_count(monkeypatch)
     assert "committed" in {found.claim for found in ClaimCheck(execution, copies).unsound()}
+
+
+# Voters 1 and 2 commit what 3 lacks; then kraft.version is upgraded, and a new disk of 1 fetches one batch.
+NEW_DISK = (
+    *(Elect(2, (1, 3)), Pull(1, 2, 2), Append(2, 2), Pull(1, 2, 2), Append(2, 2), Pull(1, 2, 2)),
+    *(UpgradeKRaftVersion(2), Pull(3, 2, 3), Pull(1, 2, 3), EmptyDisk(1), Pull(1, 2, 1, one=True)),
+)
+
+
+def a_directory_that_names_no_static_voters_is_one(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(conclusions, "reconfigured", lambda *_: ())
+    patch.setattr(conclusions, "on_new_disks", lambda *_: frozenset[str]())
+
+
+def a_directory_without_quorum_state_is_a_static_voters(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(conclusions, "on_new_disks", lambda *_: frozenset[str]())
+
+
+@pytest.mark.parametrize(
+    ("broken", "missing"),
+    [
+        (a_directory_that_names_no_static_voters_is_one, Missing()),
+        (a_directory_without_quorum_state_is_a_static_voters, Missing(quorum_state=True)),
+    ],
+)
+def test_a_new_disk_that_is_taken_for_the_static_voter_of_its_id_is_caught(
+    monkeypatch: pytest.MonkeyPatch, broken: Patch, missing: Missing
+) -> None:
+    execution = executed(*NEW_DISK)
+    copies = tuple(
+        Copy(slot, at, at, execution.at[at], 0, missing=lacks)
+        for slot, at, lacks in ((1, 11, missing), (2, 6, Missing()), (3, 6, Missing()))
+    )
+    assert [*ClaimCheck(execution, copies).unsound()] == []
+    broken(monkeypatch)
+    found = {one.claim for one in ClaimCheck(execution, copies).unsound()}
+    assert {"upper bound", "uncommitted"} <= found

@@ -21,7 +21,7 @@ from tests.soundness.captures import Copy, facts_of, rule_facts_of
 from tests.soundness.claims import Answers, ClaimCheck, Unsound, answers_to
 from tests.soundness.drawing import random_copies, random_execution, random_setup
 from tests.soundness.execution import Execution, Place, go_on, run_script
-from tests.soundness.moves import EmptyDisk, Restore, SecondDirectory
+from tests.soundness.moves import EmptyStaticDisk, Restore, SecondDirectory
 
 MOST_DRAWN = 150  # runs for one that shows its fault
 
@@ -123,10 +123,13 @@ def _static(source: random.Random) -> Setup:
 
 
 def _with_fault(
-    source: random.Random, setup: Setup, fault: Callable[[int], EmptyDisk | SecondDirectory | Restore]
+    source: random.Random, setup: Setup, fault: Callable[[int], EmptyStaticDisk | SecondDirectory | Restore]
 ) -> FaultyCopies:
-    """A lawful beginning, the fault of one voter, and what the quorum does then; copies from both sides."""
-    execution = random_execution(source, setup)
+    """A lawful beginning, the fault of one voter, and what the quorum does then; copies from both sides.
+
+    A static quorum is still static at the fault.
+    """
+    execution = random_execution(source, setup, upgrades=False)
     slots = [slot for slot in range(1, setup.voters + 1) if len(execution.moments[-1][slot].log.batches)]
     slot = source.choice(slots or [1])
     before = len(execution.moments) - 1
@@ -144,7 +147,7 @@ def _with_fault(
 
 
 def _new_disk(source: random.Random) -> FaultyCopies:
-    return _with_fault(source, _static(source), EmptyDisk)
+    return _with_fault(source, _static(source), EmptyStaticDisk)
 
 
 def _second_directory(source: random.Random) -> FaultyCopies:
