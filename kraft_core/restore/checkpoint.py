@@ -51,10 +51,12 @@ def checkpoint_bytes(
 ) -> bytes:
     """The checkpoint of an image.
 
-    timestamp (ms): of its batches. voters: None with kraft.version 0, which has no record of them; else of
-    kraft.version 1. Raises UnwritableError.
+    timestamp (ms): when it was made. It is the time of the batches and, in the header, that of the last
+    record that the checkpoint contains, as kafka-storage format writes it: no log contains this image, and
+    what a restore changes was not in force when the last record of a captured log was appended. voters: None
+    with kraft.version 0, which has no record of them; else of kraft.version 1. Raises UnwritableError.
     """
-    control = [snapshot_header(image.timestamp)]
+    control = [snapshot_header(timestamp)]
     if voters is not None:
         control.append((KRAFT_VERSION, {"version": 0, "kRaftVersion": 1}))
         control.append((KRAFT_VOTERS, voters.to_record()))

@@ -33,12 +33,14 @@ class ExhaustedError(ValueError):
 class Horizon:
     """The highest seen anywhere: leader epoch, log end offset (exclusive), next producer id.
 
-    partitions: by topic id and partition the highest leader epoch and partition epoch.
+    written_at (ms): when the newest batch or checkpoint was written, by the writer's clock. partitions: by
+    topic id and partition the highest leader epoch and partition epoch.
     """
 
     leader_epoch: int
     end_offset: int
     next_producer_id: int
+    written_at: int
     partitions: dict[PartitionKey, PartitionEpochs]
 
     @property
@@ -52,6 +54,10 @@ class Horizon:
     @property
     def new_producer_id(self) -> int:
         return _above(self.next_producer_id, PRODUCER_ID_MARGIN, _MAX_LONG, "producer id")
+
+    def new_time(self, made_at: int) -> int:
+        """made_at (ms), unless a clock of the captured quorum was ahead of it."""
+        return max(made_at, self.written_at)
 
     def new_partition_epochs(self, key: PartitionKey) -> tuple[int, int]:
         """A leader epoch and a partition epoch above all that were seen of the partition."""
@@ -83,7 +89,15 @@ def horizon_of(
     for each in held:
         leader_epoch, partition_epoch = partitions.get(each.key, (-1, -1))
         partitions[each.key] = max(leader_epoch, each.leader_epoch), partition_epoch
-    return Horizon(max(epochs, default=0), max(ends, default=0), max(producer_ids), partitions)
+    times = [epoch_range.last_appended_at for c in captures for epoch_range in c.epoch_ranges]
+    times += [s.header_timestamp for s in snapshots if s.header_timestamp is not None]
+    return Horizon(
+        leader_epoch=max(epochs, default=0),
+        end_offset=max(ends, default=0),
+        next_producer_id=max(producer_ids),
+        written_at=max(times, default=0),
+        partitions=partitions,
+    )
 
 
 def _epochs(capture: Capture) -> Iterator[int]:

@@ -26,7 +26,7 @@ class NewVoter:
 
 @dataclass(frozen=True, slots=True)
 class RestoreRequest:
-    """What is asked for. made_at (ms): the time in the written batches.
+    """What is asked for. made_at (ms): when; the time of what is written.
 
     listener: the name of the controllers' listener, None to take it from the captures. gone: voters that
     never come back, and were not captured after they had stopped for good; lost_brokers: brokers that never

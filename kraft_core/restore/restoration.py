@@ -297,7 +297,7 @@ def _made(
             each for each in brokers.unregistered(newest) if each[0] not in request.lost_brokers
         ),
         image=image,
-        checkpoint=checkpoint_bytes(image, horizon.new_epoch, request.made_at, voter_set),
+        checkpoint=checkpoint_bytes(image, horizon.new_epoch, horizon.new_time(request.made_at), voter_set),
     )
 
 

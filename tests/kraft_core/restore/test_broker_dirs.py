@@ -204,7 +204,7 @@ def test_a_leader_that_lacks_what_a_follower_has_is_not_sure(
     image.tables.put(Change(PARTITIONS, key, made))
     held = [BrokerLogDir(id_, None, (HeldPartition(id_, UNKNOWN, "t", 0, e),)) for id_, e in epochs.items()]
     found = BrokersEvidence.of(held, ())
-    horizon = Horizon(9, 9, 9, {key: (5, 9)})
+    horizon = Horizon(9, 9, 9, 9, {key: (5, 9)})
     restored, sure = offline(image, horizon, frozenset(lost), found.lacking(image), found.epochs)
     waiting = restored.tables.get(PARTITIONS, key)
     assert waiting is not None

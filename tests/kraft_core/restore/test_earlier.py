@@ -41,7 +41,7 @@ from kraft_core.restore.replay import Cut, ReplayedLog, UnusableLogError, replay
 from kraft_core.restore.request import RestoreRequest
 from kraft_core.restore.restoration import BROKERS_DELETE
 from tests.kraft_core.evidence.golden import GOLDEN
-from tests.kraft_core.restore.planned import STOPPED, copied, golden, losses, planned
+from tests.kraft_core.restore.planned import MADE_AT, STOPPED, copied, golden, losses, planned
 
 WHOLE = "uncommitted-truncation/after"
 FIRST, SECOND = "dXmw1Ru2SU-5jEzTbqgRFA", "e0mw1Ru2SU-5jEzTbqgRFA"
@@ -237,9 +237,9 @@ def test_a_checkpoint_alone_is_one_moment(tmp_path: Path) -> None:
     assert plan.made is not None
     write_restoration(plan.made, plan.cluster_id, b"", tmp_path / "new")
     (directory,) = find_controller_dirs([tmp_path / "new"]).directories
-    for cut in (Cut(10_000_507), Cut(time=plan.made.restored_time)):
+    for cut in (Cut(10_000_507), Cut(time=MADE_AT)):
         assert replayed_until(directory, cut).image.tables == plan.made.image.tables
-    for cut in (Cut(10_000_506), Cut(time=plan.made.restored_time - 1)):
+    for cut in (Cut(10_000_506), Cut(time=MADE_AT - 1)):
         with pytest.raises(UnusableLogError, match="does not reach back"):
             replayed_until(directory, cut)
 

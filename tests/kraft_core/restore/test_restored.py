@@ -109,7 +109,7 @@ def test_all_lies_above_what_any_capture_shows(tmp_path: Path) -> None:
 
 
 def test_no_number_overflows() -> None:
-    most = Horizon((1 << 31) - 2, 5, 5, {("t", 0): ((1 << 31) - 2, 5)})
+    most = Horizon((1 << 31) - 2, 5, 5, 5, {("t", 0): ((1 << 31) - 2, 5)})
     with pytest.raises(ExhaustedError, match="leader epoch"):
         _ = most.new_epoch
     with pytest.raises(ExhaustedError, match="leader epoch of a partition"):
@@ -167,7 +167,7 @@ def test_the_sure_replica(
     isr: tuple[int, ...], leader: int, elr: tuple[int, ...], lost: set[int], sure: int | None, is_back: bool
 ) -> None:
     image = _image(_partition(isr, leader, elr), elr=1)
-    horizon = Horizon(1, 1, 1, {(TOPIC, 0): (4, 9)})
+    horizon = Horizon(1, 1, 1, 1, {(TOPIC, 0): (4, 9)})
     made, (found,) = offline(image, horizon, frozenset(lost))
     assert (found.broker_id, found.is_back, found.is_empty) == (sure, is_back, False)
     assert found.leader_is_lost == (is_back and leader not in (-1, sure))
@@ -189,7 +189,7 @@ def test_a_broker_whose_directory_lacks_the_partition(
     isr: tuple[int, ...], lacking: set[int], sure: int, is_empty: bool
 ) -> None:
     """Another member of the ISR is taken, and what 12 led alone is a loss; where none holds it, all is."""
-    horizon, key = Horizon(1, 1, 1, {(TOPIC, 0): (4, 9)}), (TOPIC, 0)
+    horizon, key = Horizon(1, 1, 1, 1, {(TOPIC, 0): (4, 9)}), (TOPIC, 0)
     held = frozenset((broker, key) for broker in lacking)
     _, (found,) = offline(_image(_partition(isr, 12)), horizon, frozenset(), held)
     assert (found.broker_id, found.is_back, found.is_empty) == (sure, True, is_empty)
