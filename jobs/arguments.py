@@ -76,7 +76,7 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--captures",
         nargs="+",
-        action=AddPaths,
+        action=AddValues,
         required=True,
         metavar="PATH",
         help="folders that contain controller directories at any depth, or archives of such folders "
@@ -136,8 +136,8 @@ def add_identity(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--captured-at", type=moment_ms, metavar="TIME", help="when --captures were copied")
 
 
-class AddPaths(argparse.Action):
-    """Each use adds its paths to those of the uses before; the first replaces those of the settings."""
+class AddValues(argparse.Action):
+    """Each use adds its values to those of the uses before; the first replaces those of the settings."""
 
     def __call__(self, _: Any, namespace: argparse.Namespace, values: Any, __: str | None = None) -> None:
         held = getattr(namespace, self.dest, None)

@@ -9,7 +9,7 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from jobs.arguments import add_evidence_age, add_format, add_lake_path, now_of
+from jobs.arguments import AddValues, add_evidence_age, add_format, add_lake_path, now_of
 from jobs.runtime.evidence_age import EvidenceAge
 from jobs.runtime.finding_text import as_json, recovery_lines, wrapped
 from jobs.runtime.lake_clusters import one_cluster
@@ -24,7 +24,7 @@ _TIMES = ("as_of", "captured_from")  # beside the fields *_at
 EXAMPLES = """examples:
   kraftlake explain --lake /data/lake --cluster iWP35uOsShu1pFlBJh_E7w --offset 355
   kraftlake explain --lake /data/lake --cluster iWP35uOsShu1pFlBJh_E7w --recovery
-  kraftlake explain --lake /data/lake --recovery --without 2 --without 3
+  kraftlake explain --lake /data/lake --recovery --without 2 3
   kraftlake explain --lake /data/lake --offset 355 --format json
   kraftlake explain --lake /data/lake --topic orders --partition 3 --at 2026-11-21T09:42:33Z
   kraftlake explain --captures /backup/node-1 --topic orders --partition 3 --at 2026-11-21T09:42:33Z
@@ -84,10 +84,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--without",
         type=int,
-        action="append",
+        nargs="+",
+        action=AddValues,
         default=[],
         metavar="N",
-        help="with --recovery: assume that node N is gone for good; repeatable",
+        help="with --recovery: assume that these nodes are gone for good; repeatable",
     )
     add_evidence_age(parser)
     add_format(parser, "text", "json")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from jobs.arguments import AddPaths, add_identity, must_take_its_options
+from jobs.arguments import AddValues, add_identity, must_take_its_options
 from jobs.runtime.lakes import lake_folder
 from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import ExitCode, Failure
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--captures",
         type=local_path,
         nargs="+",
-        action=AddPaths,
+        action=AddValues,
         metavar="PATH",
         help="describe: from these captures",
     )

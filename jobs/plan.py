@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.arguments import (
     EPOCH,
-    AddPaths,
+    AddValues,
     add_evidence_age,
     add_format,
     add_identity,
@@ -134,7 +134,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--captures",
         type=local_path,
         nargs="+",
-        action=AddPaths,
+        action=AddValues,
         metavar="PATH",
         help="captured directories; repeatable",
     )

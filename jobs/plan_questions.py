@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobs.arguments import AddPaths
+from jobs.arguments import AddValues
 from jobs.plan_captures import captured_directories, captured_metadata
 from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import Failure
@@ -119,7 +119,7 @@ def add_broker_dirs(parser: argparse.ArgumentParser) -> None:
         type=local_path,
         nargs="+",
         default=[],
-        action=AddPaths,
+        action=AddValues,
         metavar="PATH",
         help="start-broker: all log directories of the broker, or copies of their meta.properties and of "
         "each partition's partition.metadata",

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jobs.arguments import AddPaths, add_cluster_id, add_format, add_wait, moment_ms
+from jobs.arguments import AddValues, add_cluster_id, add_format, add_wait, moment_ms
 from jobs.runtime.lakes import lake_folder
 from jobs.runtime.local_paths import local_path, output_file
 from jobs.runtime.outcome import Failure
@@ -60,9 +60,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     apply.add_argument(
         "--accept-loss",
         nargs="+",
+        action=AddValues,
         default=[],
         metavar="NAME",
-        help="every loss that the plan lists",
+        help="every loss that the plan lists; repeatable",
     )
     rehearse = verbs.add_parser(
         "rehearse", help="plan, write to a scratch folder and verify: check whether a restore would succeed"
@@ -104,9 +105,10 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         "--voters",
         type=voter_of,
         nargs="+",
+        action=AddValues,
         required=True,
         metavar="ID@HOST:PORT",
-        help="the controllers of the restored quorum",
+        help="the controllers of the restored quorum; repeatable",
     )
     parser.add_argument(
         "--kraft-version",
@@ -118,20 +120,29 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         "--gone",
         type=int,
         nargs="+",
+        action=AddValues,
         default=[],
         metavar="ID",
         help="voters whose disks are gone for good; a capture of one counts as a backup, which proves "
-        "nothing",
+        "nothing; repeatable",
     )
     parser.add_argument(
-        "--lost-brokers", type=int, nargs="+", default=[], metavar="ID", help="brokers that never come back"
+        "--lost-brokers",
+        type=int,
+        nargs="+",
+        action=AddValues,
+        default=[],
+        metavar="ID",
+        help="brokers that never come back; repeatable",
     )
     parser.add_argument(
         "--brokers-back",
         type=int,
         nargs="+",
+        action=AddValues,
         metavar="ID",
-        help="the only brokers that come back (default: all registered ones except --lost-brokers)",
+        help="the only brokers that come back; repeatable (default: all registered ones except "
+        "--lost-brokers)",
     )
     parser.add_argument(
         "--controllers-stopped",
@@ -173,7 +184,7 @@ def _add_captures(parser: argparse.ArgumentParser) -> None:
         "--captures",
         type=local_path,
         nargs="+",
-        action=AddPaths,
+        action=AddValues,
         required=True,
         metavar="PATH",
         help="captured directories of controllers, and of brokers, which also have a copy of the metadata "
@@ -183,7 +194,7 @@ def _add_captures(parser: argparse.ArgumentParser) -> None:
         "--broker-dirs",
         type=local_path,
         nargs="+",
-        action=AddPaths,
+        action=AddValues,
         default=[],
         metavar="PATH",
         help="log directories of brokers, with meta.properties: their topics, leader epochs and copy of "
