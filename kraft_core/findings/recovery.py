@@ -111,7 +111,7 @@ def recovery_advice(
     best = [c for c in candidates if voters and _log(c) == _log(voters[0])]
     remaining = [c for c in best if c.node_id not in backups_of]
     best = remaining if any(not c.is_observer for c in remaining) else best
-    case = _case(known, counting, best, ranges, findings, gone, newest, cut)
+    case = _case(known, counting, best, ranges, findings, gone, backups_of, newest, cut)
     captured = {capture.capture_id: capture for capture in known.facts.captures}
     best = [c for c in best if not c.is_observer or is_usable(case, captured[c.capture_id])]
     safety = decided(case)
@@ -163,6 +163,7 @@ def _case(
     ranges: list[LogRange],
     findings: Sequence[Finding],
     gone: frozenset[int],
+    backups_of: frozenset[int],
     newest: Mapping[ReplicaKey, tuple[Capture, ...]],
     cut: Mapping[str, str],
 ) -> RecoveryCase:
@@ -175,7 +176,7 @@ def _case(
         if entry[0] == "committed"
     }
     words = ranges_text(sorted(lost))
-    return RecoveryCase(known, tuple(counting), chosen, words, findings, gone, newest, cut)
+    return RecoveryCase(known, tuple(counting), chosen, words, findings, gone, backups_of, newest, cut)
 
 
 def _counting(known: Conclusions, nodes: list[SetNode]) -> list[SetInForce]:

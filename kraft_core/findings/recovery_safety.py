@@ -43,9 +43,10 @@ class RecoveryCase:
     counting: the newest committed voter set, then every later one that may count. best: the newest captures
     of the replicas with the best claim, all with equal logs. lost: committed offsets that other captures hold
     and the best claim lacks, in words, "" for none. findings: the broken rules of the cluster. gone: node ids
-    that are lost for good. newest: of each replica the captures that may be its newest; of several nobody
-    knows which. cut: by id captures whose log may have gone on, and why, in words after the
-    node's name. unclear: replicas of which these captures have different logs.
+    that are lost for good; backups_of: likewise, but captures of them may be candidates. newest: of each
+    replica the captures that may be its newest; of several nobody knows which. cut: by id captures whose log
+    may have gone on, and why, in words after the node's name. unclear: replicas of which these captures have
+    different logs.
     """
 
     known: Conclusions
@@ -54,6 +55,7 @@ class RecoveryCase:
     lost: str
     findings: Sequence[Finding]
     gone: frozenset[int]
+    backups_of: frozenset[int]
     newest: Mapping[ReplicaKey, tuple[Capture, ...]]
     cut: Mapping[str, str]
     unclear: frozenset[ReplicaKey] = field(init=False)
@@ -301,7 +303,8 @@ def why_not_counted(case: RecoveryCase, voter: Voter) -> str | None:
         return f"{name} is gone: what it stored after its capture is lost."
     replicas = case.known.holdings.replicas_of(voter)
     if not replicas:
-        return f"{name} was not captured: capture it."
+        is_lost = voter.key.id in case.backups_of
+        return f"{name} {'is gone: what it stored is lost' if is_lost else 'was not captured: capture it'}."
     if case.known.holdings.is_copied(voter):
         return (
             f"{name} was captured with a directory id that another node also has: one is a copy of the "

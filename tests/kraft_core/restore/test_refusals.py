@@ -238,6 +238,15 @@ def test_the_log_of_a_voter_that_remains_is_preferred_to_an_equal_one(tmp_path: 
     assert UNSEEN_RECORDS in losses(both)
 
 
+def test_nobody_is_told_to_capture_a_voter_whose_disk_is_gone(tmp_path: Path) -> None:
+    captures = copied(WHOLE, tmp_path, 1)
+    plan = planned(captures, request(gone=frozenset({2, 3}), are_stopped=True, brokers_stopped=True))
+    (loss,) = plan.losses
+    assert loss.name == UNSEEN_RECORDS
+    assert loss.sentence.count(" is gone: what it stored is lost.") == 2
+    assert "capture it" not in loss.sentence
+
+
 def test_the_capture_of_a_voter_whose_disk_is_gone_does_not_count(tmp_path: Path) -> None:
     """A backup of it: what it stored afterwards, and committed with another that is gone, is not known."""
     captures = copied(WHOLE, tmp_path, 1, 2)
