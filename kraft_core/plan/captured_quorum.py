@@ -36,7 +36,8 @@ class CapturedQuorum:
     log_epochs: where each epoch begins in it. voters, kraft_version: in force at its end, None if unknown.
     epoch_start: offset of the LEADER_CHANGE. contested: the epochs about which captures contradict each
     other, newest first: they are of two histories. metadata_version: in force at its end, None if unknown.
-    superseded_by: what is known, in words, that the newest captures do not show; None for nothing.
+    superseded_by: what is known, in words, that the newest captures do not show; None for nothing. is_live:
+    the leader has just been asked for its log and for its view of the other replicas.
     """
 
     known: Conclusions
@@ -55,6 +56,12 @@ class CapturedQuorum:
     contested: tuple[int, ...]
     members: tuple[Member, ...]
     superseded_by: str | None = None
+    is_live: bool = False
+
+    @property
+    def not_seen(self) -> str:
+        """What is said of a node of which nothing is known."""
+        return "the leader does not report it" if self.is_live else "not captured"
 
     @property
     def leader_is_captured(self) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from kraft_core.messages.releases import CONTROLLERS_REGISTER
 from kraft_core.plan.captured_quorum import CapturedQuorum
 from kraft_core.plan.registrations import KRAFT_VERSION, Registration
-from kraft_core.plan.standings import FETCH_TIMEOUT_MS
+from kraft_core.plan.standings import FETCH_TIMEOUT_MS, Standing
 from kraft_core.wording import length
 
 _MAX_SHORT = 0x7FFF
@@ -50,16 +50,28 @@ def _untold(quorum: CapturedQuorum) -> str | None:
     for voter in voters:
         members = [member for member in quorum.members if voter.matches(member.key)]
         if not any(member.key == quorum.leader or quorum.is_counted(member.key) for member in members):
-            words = members[0].words if members else "not captured"
+            words = members[0].words if members else quorum.not_seen
             return f"voter {voter.key.id} may not have told the leader that it supports it: {words}"
     election = quorum.known.elections.get(quorum.epoch)
     led_ms = 0 if election is None else quorum.as_of - election.elected_at
     if len(voters) > 1 and led_ms <= FETCH_TIMEOUT_MS:
         return (
             f"the leader had led for {length(led_ms, digits=1)}, and a voter tells it what it supports only "
-            "after its fetch timeout: capture again"
+            f"after its fetch timeout: {'ask' if quorum.is_live else 'capture'} again"
         )
     return None
+
+
+def directories_not_known(quorum: CapturedQuorum) -> tuple[int, ...]:
+    """The static voters of which all is known but their directory ids.
+
+    The upgrade writes these into the voter set. A voter tells its leader, which keeps them in memory and does
+    not report them (DescribeQuorum).
+    """
+    if quorum.kraft_version != 0:
+        return ()
+    found = [m for m in quorum.members if m.is_voter and m.standing is not Standing.NOT_KNOWN]
+    return tuple(member.key.id for member in found if member.key.directory_id is None)
 
 
 def _reasons(quorum: CapturedQuorum, level: int) -> Iterator[str]:

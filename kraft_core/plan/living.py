@@ -18,7 +18,7 @@ from kraft_core.wording import length
 
 def living_quorum(copied: CapturedQuorum, described: DescribedQuorum) -> CapturedQuorum:
     """The quorum of a copy of its leader's log, with the replicas described after the copy was made."""
-    leader = described.leader
+    copied, leader = replace(copied, is_live=True), described.leader
     if leader is None:
         return replace(copied, superseded_by="the leader is not in the voter set that it reports")
     differing = _differing(copied, described)

@@ -98,7 +98,7 @@ def _adding(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -> A
         default = (replace(engine.UNKNOWN_ENDPOINT, name=world.leader.endpoints[0].name),)
         return AddVoterRequest(world.leader.cluster_id, key, endpoints or default)
 
-    gap = None if endpoints else f"no capture shows the listeners of {node_id}"
+    gap = None if endpoints else f"no registration shows the listeners of {node_id}"
     return ActionPart(f"add {_named(key)}", request, caught_up=key, gap=gap)
 
 

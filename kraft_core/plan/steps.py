@@ -13,6 +13,7 @@ from shlex import quote
 
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
 from kraft_core.plan.captured_quorum import COUNTED, CapturedQuorum
+from kraft_core.plan.feature_support import directories_not_known
 from kraft_core.plan.parts import directory_of, fresh_directory
 from kraft_core.plan.verdict import Verdict
 from kraft_core.plan.verdicts import Judged, lagging
@@ -35,6 +36,11 @@ CAPTURE_MORE = PlanStep(
     "capture what is missing, quorum-state after the log",
     "kraftlake capture METADATA_LOG_DIR --to FOLDER",
     "plan again, and continue only if it is SAFE",
+)
+_CAPTURE_DIRECTORIES = PlanStep(
+    "capture the log directory of every voter: it has the directory id",
+    "kraftlake capture METADATA_LOG_DIR --to FOLDER",
+    "plan again with --captures FOLDER, and continue only if it is SAFE",
 )
 
 
@@ -85,7 +91,16 @@ def _know_more(quorum: CapturedQuorum, action: Action) -> Iterator[PlanStep]:
     if joining is not None and not any(not member.is_voter for member in quorum.members_of(joining)):
         yield from _format_and_start(quorum, joining)
         yield _caught_up(quorum, joining, None)
-    yield CAPTURE_MORE
+    if not quorum.is_live:
+        yield CAPTURE_MORE
+    elif isinstance(action, UpgradeKRaftVersion) and directories_not_known(quorum):
+        yield _CAPTURE_DIRECTORIES
+    else:
+        yield PlanStep(
+            "start the nodes that the leader lacks, or wait until they have caught up; then ask it again",
+            f"kraftlake plan --live {servers(quorum)} ...",
+            "continue only if it is SAFE",
+        )
 
 
 def _add(quorum: CapturedQuorum, node_id: int, directory_id: str | None) -> Iterator[PlanStep]:
@@ -236,8 +251,12 @@ def listener(end: Endpoint) -> str:
 
 
 def bootstrap(quorum: CapturedQuorum, *without: int) -> str:
-    """The voters in sync, without those that the action changes."""
+    """The option of Kafka's tools: the voters in sync, without those that the action changes."""
+    return f"--bootstrap-controller {servers(quorum, *without)}"
+
+
+def servers(quorum: CapturedQuorum, *without: int) -> str:
+    """The addresses of the voters in sync, quoted for a shell."""
     up = [m.key.id for m in quorum.members if m.is_voter and m.standing in COUNTED]
     ends = [end for node_id in up if node_id not in without for end in quorum.endpoints_of(node_id)[:1]]
-    servers = ",".join(f"{end.host}:{end.port}" for end in ends)
-    return f"--bootstrap-controller {quote(servers or 'HOST:PORT')}"
+    return quote(",".join(f"{end.host}:{end.port}" for end in ends) or "HOST:PORT")

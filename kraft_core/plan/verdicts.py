@@ -13,7 +13,7 @@ from kraft_core.plan import engine
 from kraft_core.plan.actions import Action, Replace, UpgradeKRaftVersion, lost_by
 from kraft_core.plan.captured_quorum import COUNTED, CapturedQuorum
 from kraft_core.plan.engine import QuorumAnswer, World
-from kraft_core.plan.feature_support import unsupported
+from kraft_core.plan.feature_support import directories_not_known, unsupported
 from kraft_core.plan.parts import ActionPart, parts_of
 from kraft_core.plan.standings import Member, Standing
 from kraft_core.plan.verdict import Verdict
@@ -121,7 +121,10 @@ def _missing(
     ]
     if part is not None and part.caught_up is not None and not quorum.is_counted(part.caught_up):
         member = quorum.member(part.caught_up)
-        found.append(f"{part.caught_up.id}: {member.words if member else 'not captured'}")
+        found.append(f"{part.caught_up.id}: {member.words if member else quorum.not_seen}")
+    if isinstance(action, UpgradeKRaftVersion):
+        words = _no_directory(quorum)
+        found += [f"voter {node_id}: {words}" for node_id in directories_not_known(quorum)]
     found += [part.gap] if part is not None and part.gap is not None else []
     return tuple(dict.fromkeys(found))
 
@@ -251,9 +254,15 @@ def _undecided(quorum: CapturedQuorum, part: ActionPart, refused: QuorumAnswer) 
     unknown = [f"{m.key.id} ({m.words})" for m in quorum.members if m.standing is Standing.NOT_KNOWN]
     if part.caught_up is not None:
         member = quorum.member(part.caught_up)
-        unknown.insert(0, f"{part.caught_up.id} ({member.words if member else 'not captured'})")
+        unknown.insert(0, f"{part.caught_up.id} ({member.words if member else quorum.not_seen})")
+    unknown += [f"{node_id} ({_no_directory(quorum)})" for node_id in directories_not_known(quorum)]
     names = ", ".join(dict.fromkeys(unknown)) or "what the captures do not show"
     return f"it depends on {names}: Kafka may answer {_error(refused)}"
+
+
+def _no_directory(quorum: CapturedQuorum) -> str:
+    who = "the leader of a static quorum does not report" if quorum.is_live else "no capture has"
+    return f"its directory id, which {who}"
 
 
 def _committed(part: ActionPart, after: tuple[World, ...]) -> tuple[Verdict, tuple[World, ...]]:

@@ -112,4 +112,4 @@ def test_listeners_that_no_capture_shows_may_be_refused() -> None:
     nothing = replace(quorum, registrations=replace(quorum.registrations, controllers={}))
     judged = judge(nothing, Add(4))
     assert judged.verdict.name == "not_known"
-    assert "no capture shows the listeners of 4" in judged.missing
+    assert "no registration shows the listeners of 4" in judged.missing
