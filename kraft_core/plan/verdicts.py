@@ -123,8 +123,7 @@ def _missing(
         member = quorum.member(part.caught_up)
         found.append(f"{part.caught_up.id}: {member.words if member else quorum.not_seen}")
     if isinstance(action, UpgradeKRaftVersion):
-        words = _no_directory(quorum)
-        found += [f"voter {node_id}: {words}" for node_id in directories_not_known(quorum)]
+        found += _directories(quorum)
     found += [part.gap] if part is not None and part.gap is not None else []
     return tuple(dict.fromkeys(found))
 
@@ -255,14 +254,16 @@ def _undecided(quorum: CapturedQuorum, part: ActionPart, refused: QuorumAnswer) 
     if part.caught_up is not None:
         member = quorum.member(part.caught_up)
         unknown.insert(0, f"{part.caught_up.id} ({member.words if member else quorum.not_seen})")
-    unknown += [f"{node_id} ({_no_directory(quorum)})" for node_id in directories_not_known(quorum)]
+    unknown += _directories(quorum)
     names = ", ".join(dict.fromkeys(unknown)) or "what the captures do not show"
     return f"it depends on {names}: Kafka may answer {_error(refused)}"
 
 
-def _no_directory(quorum: CapturedQuorum) -> str:
+def _directories(quorum: CapturedQuorum) -> list[str]:
+    """Which directory ids are not known, in words; empty for none."""
+    names = ", ".join(map(str, directories_not_known(quorum)))
     who = "the leader of a static quorum does not report" if quorum.is_live else "no capture has"
-    return f"its directory id, which {who}"
+    return [f"the directory ids of voters {names}, which {who}"] if names else []
 
 
 def _committed(part: ActionPart, after: tuple[World, ...]) -> tuple[Verdict, tuple[World, ...]]:
