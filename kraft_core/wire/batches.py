@@ -23,3 +23,18 @@ def whole_batches(records: bytes) -> Iterator[BatchHeader]:
             raise WireError(f"the leader sent offset {header.base_offset} where {expected} follows")
         yield header
         position, expected = header.end, header.next_offset
+
+
+def must_follow(batch: BatchHeader, offset: int, epoch_below: int | None, leader_epoch: int) -> None:
+    """Raises WireError for a batch that cannot stand at an offset of the log of that epoch's leader.
+
+    epoch_below: of the record below the offset, None if that is not known.
+    """
+    begins_below = batch.base_offset < offset and epoch_below is not None
+    if batch.base_offset > offset or begins_below:
+        raise WireError(f"the leader sent offset {batch.base_offset} where {offset} follows")
+    if not (epoch_below or 0) <= batch.leader_epoch <= leader_epoch:
+        raise WireError(
+            f"the leader of epoch {leader_epoch} sent epoch {batch.leader_epoch} at offset "
+            f"{batch.base_offset}, after epoch {epoch_below}"
+        )

@@ -12,6 +12,10 @@ class WireError(Exception):
     """A request that has no answer yet; asking again, here or elsewhere, may help."""
 
 
+class ClosedError(WireError):
+    """The node closed the connection: it ended, or the connection was idle (connections.max.idle.ms)."""
+
+
 class NoClusterIdError(WireError):
     """A controller does not tell its cluster's id before it has read its metadata, nor below 3.7-IV0.
 

@@ -3,8 +3,9 @@
 Its position is always committed, as an answer's records count only below that answer's own high watermark:
 the uncommitted tail is asked for again, so its truncation needs no undoing. It follows leaders of rising
 epochs only, each of which has every record committed before (KIP-595, Leader Election): a divergence at its
-position is a broken promise, not a truncation. It names the epoch of the record below its position, which is
-the only proof that the leader has the same history.
+position is a broken promise, not a truncation. It names the epoch of the record below its position, and of
+every leader it asks for the batch below it, too: the epoch alone does not tell a quorum that was formatted
+anew, as that leads in epoch 1 again.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from kraft_core.format.batch import BatchHeader
 from kraft_core.format.snapshot import read_snapshot
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.raft.epochs import EpochEnd
-from kraft_core.wire.batches import whole_batches
+from kraft_core.wire.batches import must_follow, whole_batches
 from kraft_core.wire.errors import LostHistoryError, RecordsGoneError, RefusedError, WireError, error_name
 from kraft_core.wire.observing import (
     MAX_FETCH_BYTES,
+    WHO_LEADS,
     FetchAnswer,
     FetchAsk,
     KnownLeader,
@@ -36,8 +38,6 @@ _LED_ELSEWHERE = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
 )
 _NO_SUCH_LOG = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-# Any node answers this epoch with the leader's own.
-_NO_EPOCH = 0
 # Snapshots are read into memory.
 MAX_SNAPSHOT_BYTES = 1 << 30
 
@@ -53,12 +53,14 @@ class Position:
 
     led_in: the newest epoch of a leader that is known to have had all below it; 0 for none. snapshot_end: of
     the snapshot (exclusive) that was read last, where no record of the log was read after it; else 0.
+    crc: of the batch that ends at the offset, None if that is not known.
     """
 
     offset: int
     leader_epoch: int | None = None
     led_in: int = 0
     snapshot_end: int = 0
+    crc: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ class LogFollower:
     def ask(self, max_wait_ms: int = 0, max_bytes: int = MAX_FETCH_BYTES) -> tuple[NodeAddress, Ask]:
         """Whom to ask next, and what."""
         if self._leader is None or self._leader.address is None:
-            return self._bootstrap[self._next % len(self._bootstrap)], FetchAsk(_NO_EPOCH, 0, 0)
+            return self._bootstrap[self._next % len(self._bootstrap)], WHO_LEADS
         epoch = self._leader.leader_epoch
         if self._snapshot is not None:
             ask = SnapshotAsk(epoch, self._snapshot.snapshot_id, len(self._snapshot.content), max_bytes)
@@ -190,7 +192,8 @@ class LogFollower:
         else:
             self._leader = named
             self._newest_epoch = named.leader_epoch
-            self._snapshot = self._reread = None
+            self._snapshot = None
+            self._reread = _first_reread(self.position)
 
     def _take_log(self, ask: FetchAsk, answer: FetchAnswer) -> Part | None:
         self.misses = 0
@@ -241,6 +244,7 @@ class LogFollower:
             return
         if self._fail_on_data_loss:
             raise RecordsGoneError(position.offset, start)
+        self._reread = None
         self._snapshot = _Download(answer.snapshot_id, position.offset, start)
 
     def _begin_reread(self, position: Position, start: int, snapshot_id: EpochEnd) -> None:
@@ -252,7 +256,13 @@ class LogFollower:
         """
         below = position.leader_epoch
         is_older = below is not None and below < snapshot_id.leader_epoch
-        if self._reread is not None or not is_older or not start < position.offset < snapshot_id.end_offset:
+        is_first = self._reread is not None and self._reread.leader_epoch == below
+        if is_first and position.offset - 1 <= start:
+            # The batch below is deleted, or the leader answers there for one epoch alone.
+            self._reread = None
+            return
+        is_asked = self._reread is not None and not is_first
+        if is_asked or not is_older or not start < position.offset < snapshot_id.end_offset:
             raise _diverged(position, snapshot_id)
         # Record 0 alone is never sent by a leader that has a snapshot, so it is taken to be the same.
         self._reread = _Reread(snapshot_id.leader_epoch, is_same=position.offset == 1)
@@ -302,16 +312,18 @@ class LogFollower:
     def _take_batches(self, position: Position, ask: FetchAsk, answer: FetchAnswer) -> LogPart | None:
         taken: list[BatchHeader] = []
         end = position
+        if self._reread is not None and not self._reread.is_same and not answer.records:
+            raise _lost(position, f"the leader's log ends at {position.offset - 1}")
         for batch in whole_batches(answer.records):
-            if batch.next_offset > answer.high_watermark:
-                break
             if batch.next_offset <= position.offset:
                 self._check_reread(position, batch)
                 continue
             if self._reread is not None and not self._reread.is_same:
-                raise WireError(f"the leader sent no batch that ends at {position.offset}")
-            _must_follow(batch, end, ask.current_leader_epoch)
-            end = Position(batch.next_offset, batch.leader_epoch, ask.current_leader_epoch)
+                raise _other_batch(position, batch)
+            if batch.next_offset > answer.high_watermark:
+                break
+            must_follow(batch, end.offset, end.leader_epoch, ask.current_leader_epoch)
+            end = Position(batch.next_offset, batch.leader_epoch, ask.current_leader_epoch, crc=batch.crc)
             taken.append(batch)
         if taken:
             self._reread = None
@@ -328,8 +340,8 @@ class LogFollower:
         """Compare the batch below the position with what was read there. Raises LostHistoryError."""
         if self._reread is None or batch.next_offset != position.offset:
             return
-        if batch.leader_epoch != position.leader_epoch:
-            raise _diverged(position, EpochEnd(batch.base_offset, batch.leader_epoch))
+        if batch.leader_epoch != position.leader_epoch or position.crc not in (None, batch.crc):
+            raise _other_batch(position, batch)
         self._reread.is_same = True
 
 
@@ -351,20 +363,15 @@ class _Download:
     content: bytearray = field(default_factory=bytearray)
 
 
+def _first_reread(position: Position | None) -> _Reread | None:
+    """The question with which a new leader is followed from a position: whether it has the batch below it."""
+    if position is None or position.leader_epoch is None or position.crc is None:
+        return None
+    return _Reread(position.leader_epoch, is_same=position.offset == 1)
+
+
 def _least_epoch(position: Position) -> int:
     return max(position.led_in, position.leader_epoch or 0)
-
-
-def _must_follow(batch: BatchHeader, end: Position, leader_epoch: int) -> None:
-    """Raises WireError for a batch that cannot stand at a position of that leader's log."""
-    begins_below = batch.base_offset < end.offset and end.leader_epoch is not None
-    if batch.base_offset > end.offset or begins_below:
-        raise WireError(f"the leader sent offset {batch.base_offset} where {end.offset} follows")
-    if not (end.leader_epoch or 0) <= batch.leader_epoch <= leader_epoch:
-        raise WireError(
-            f"the leader of epoch {leader_epoch} sent epoch {batch.leader_epoch} at offset "
-            f"{batch.base_offset}, after epoch {end.leader_epoch}"
-        )
 
 
 def _diverged(position: Position, common: EpochEnd) -> RefusedError:
@@ -373,13 +380,19 @@ def _diverged(position: Position, common: EpochEnd) -> RefusedError:
             f"the log has no offset {position.offset}: it ends at {common.end_offset}; start at earliest, "
             "latest or an offset of the log"
         )
+    has = f"the leader has it only below {common.end_offset} (epoch {common.leader_epoch})"
+    return _lost(position, has)
+
+
+def _other_batch(position: Position, batch: BatchHeader) -> LostHistoryError:
+    return _lost(position, f"the leader has another batch there (of epoch {batch.leader_epoch})")
+
+
+def _lost(position: Position, but: str) -> LostHistoryError:
     return LostHistoryError(
         f"the quorum lost committed records: everything below {position.offset} (epoch "
-        f"{position.leader_epoch}) was read as committed, but the leader has it only below "
-        f"{common.end_offset} (epoch "
-        f"{common.leader_epoch}). Its controllers were reformatted or restored, or records were lost. "
-        "Keep what was read, capture every controller's directory, and follow the quorum from earliest with "
-        "a new checkpoint"
+        f"{position.leader_epoch}) was read as committed, but {but}. Its controllers were reformatted or "
+        "restored, or records were lost. Keep what was read, and capture every controller's directory"
     )
 
 

@@ -67,6 +67,12 @@ class FetchAsk:
         }
 
 
+# Any node answers this epoch with the leader's own.
+WHO_LEADS = FetchAsk(current_leader_epoch=0, fetch_offset=0, last_fetched_epoch=0)
+
+ANOTHER_CLUSTER = "the node belongs to another cluster than the one being followed: check the addresses"
+
+
 @dataclass(frozen=True, slots=True)
 class FetchAnswer:
     """What a node answered to a Fetch. high_watermark, log_start_offset: -1 for unknown.
@@ -175,9 +181,6 @@ def _must_be_allowed(code: int, name: str) -> None:
             "--allow-principal User:... --operation ClusterAction --cluster); see docs/live.md"
         )
     if code == ErrorCode.INCONSISTENT_CLUSTER_ID:
-        raise RefusedError(
-            "the node belongs to another cluster than the one being followed: check the addresses, or "
-            "follow the other cluster with a checkpoint of its own"
-        )
+        raise RefusedError(ANOTHER_CLUSTER)
     if code:
         raise WireError(f"the node answered {name} with {error_name(code)}")

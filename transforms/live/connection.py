@@ -11,12 +11,14 @@ from typing import Any
 
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.wire.apis import DESCRIBE_CLUSTER, DESCRIBE_QUORUM, FETCH, FETCH_SNAPSHOT, Api
-from kraft_core.wire.errors import NoClusterIdError, RefusedError, WireError, error_name
+from kraft_core.wire.errors import ClosedError, NoClusterIdError, RefusedError, WireError, error_name
 from kraft_core.wire.follower import A_BROKER, Ask
 from kraft_core.wire.frames import LENGTH, Request, frame_length, request_frame, response_body
 from kraft_core.wire.login import Exchange, NodeSession, ask_versions, authenticate
 from kraft_core.wire.observing import (
+    ANOTHER_CLUSTER,
     QUORUM_BODY,
+    WHO_LEADS,
     FetchAnswer,
     FetchAsk,
     NodeAddress,
@@ -79,6 +81,22 @@ class NodeConnection:
         """The quorum as its leader knows it; a broker asks the leader."""
         body = self._send(Request(DESCRIBE_QUORUM, self._newest(DESCRIBE_QUORUM), QUORUM_BODY))
         return self._read(described_quorum, body)
+
+    def must_be_of(self, cluster_id: str) -> None:
+        """Raises RefusedError for a node of another cluster. A node that does not tell this user is believed.
+
+        DescribeQuorum does not compare ids. Fetch does, at a controller, for users with ClusterAction.
+        """
+        if self._is_controller and (version := self._session.newest(FETCH)) is not None:
+            body = self._send(Request(FETCH, version, WHO_LEADS.body(version, cluster_id)))
+            is_other = body["errorCode"] == ErrorCode.INCONSISTENT_CLUSTER_ID
+        else:
+            try:
+                is_other = self.cluster_id() != cluster_id
+            except (NoClusterIdError, RefusedError):
+                return
+        if is_other:
+            raise RefusedError(f"{self.address}: {ANOTHER_CLUSTER}")
 
     def must_be_controller(self) -> None:
         """Raises RefusedError for a broker."""
@@ -166,7 +184,7 @@ class NodeConnection:
         while at < size:
             count = self._socket.recv_into(view[at:])
             if not count:
-                raise WireError(
+                raise ClosedError(
                     "the node closed the connection"
                     + (
                         f": its port expects another security.protocol than {self._security.protocol}"
@@ -213,4 +231,5 @@ def _fault(address: NodeAddress, error: OSError) -> WireError:
         )
     if isinstance(error, TimeoutError):
         return WireError(f"{address}: no answer in time")
-    return WireError(f"{address}: {error.strerror or type(error).__name__}")
+    kind = ClosedError if isinstance(error, ConnectionError) else WireError
+    return kind(f"{address}: {error.strerror or type(error).__name__}")

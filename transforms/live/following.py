@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from kraft_core.wire.errors import RefusedError, WireError
+from kraft_core.wire.errors import LostHistoryError, RefusedError, WireError
 from kraft_core.wire.observing import NodeAddress
 from transforms.live.connection import NodeConnection
 from transforms.live.log_reader import LogReader
@@ -47,8 +47,8 @@ class FollowedCluster:
             self._read(time.monotonic() + seconds)
         except RefusedError as error:
             self.close()
-            self.refused = str(error)
-            self._say(f"refused, retrying: {error}")
+            self.refused = f"{error}{self._advice(error)}"
+            self._say(f"refused, retrying: {self.refused}")
         except WireError as error:
             self._say(f"no leader answers, retrying: {error}")
         else:
@@ -58,7 +58,6 @@ class FollowedCluster:
         sample = self._asker.sample()
         if self._spool is None:
             self._spool = Spool(self._root, sample.cluster_id or self._told_id(sample.answered_by))
-        self._spool.add_sample(sample)
         reader = self._reader or self._opened(self._spool)
         self._reader = reader
         answers_until = min(give_up, time.monotonic() + PATIENCE)
@@ -72,12 +71,13 @@ class FollowedCluster:
                 if time.monotonic() > answers_until:
                     raise WireError(follower.why)
             elif position.offset >= follower.high_watermark:
-                self._spool.note()
-                return
+                break
             if time.monotonic() > give_up:
-                self._spool.note()
                 self.is_behind = True
-                return
+                break
+        # Only now is it certain that the quorum is the one that was read before.
+        self._spool.add_sample(sample)
+        self._spool.note()
 
     def _told_id(self, address: NodeAddress) -> str:
         """The cluster's id, which the sample did not tell. Raises RefusedError, which says why."""
@@ -110,6 +110,11 @@ class FollowedCluster:
         if self._reader is not None:
             self._reader.close()
             self._reader = None
+
+    def _advice(self, error: RefusedError) -> str:
+        if self._spool is None or not isinstance(error, LostHistoryError):
+            return ""
+        return f"; then move {self._spool.folder} out of the spool, to follow the quorum from its start again"
 
     def _say(self, line: str) -> None:
         """A line of log, unless it was the last one, too."""

@@ -54,7 +54,7 @@ def cut(part: LogPart, offset: int) -> tuple[LogPart | None, LogPart]:
         return None, part
     at = part.batches[count].position
     last = part.batches[count - 1]
-    end = Position(last.next_offset, last.leader_epoch, part.end.led_in)
+    end = Position(last.next_offset, last.leader_epoch, part.end.led_in, crc=last.crc)
     moved = tuple(batch._replace(position=batch.position - at) for batch in part.batches[count:])
     below = replace(part, end=end, records=part.records[:at], batches=part.batches[:count])
     return below, replace(part, first_offset=end.offset, records=part.records[at:], batches=moved)
@@ -76,7 +76,7 @@ def end_within(parts: Iterable[Part], start: int, wanted: int, target: int | Non
                 if beyond or (end is not None and taken + size > wanted):
                     return end
                 taken += size
-                end = Position(batch.next_offset, batch.leader_epoch, part.end.led_in)
+                end = Position(batch.next_offset, batch.leader_epoch, part.end.led_in, crc=batch.crc)
         if taken >= wanted:
             break
     return end

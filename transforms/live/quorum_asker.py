@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from kraft_core.wire.errors import NoClusterIdError, RefusedError, WireError
+from kraft_core.wire.errors import ClosedError, NoClusterIdError, RefusedError, WireError
 from kraft_core.wire.observing import NodeAddress
 from kraft_core.wire.quorum import DescribedQuorum
 from transforms.live.connection import NodeConnection
@@ -55,13 +55,24 @@ class QuorumAsker:
         raise WireError("no leader answers: " + "; ".join(why))
 
     def _sample(self, address: NodeAddress) -> QuorumSample:
-        if self._connection is None or self._connection.address != address:
-            self.close()
-            self._connection = NodeConnection(address, self.cluster.security)
-        self._learn_id(self._connection)
+        """Ask one node, once more if it had closed the connection: a restarted or an idle one's is closed."""
+        held = self._connection
+        if held is not None and held.address == address:
+            try:
+                return self._asked(held)
+            except ClosedError:
+                pass
+        self.close()
+        self._connection = NodeConnection(address, self.cluster.security)
+        if self.cluster_id is not None:
+            self._connection.must_be_of(self.cluster_id)
+        return self._asked(self._connection)
+
+    def _asked(self, connection: NodeConnection) -> QuorumSample:
+        self._learn_id(connection)
         asked_at = _now_ms()
-        quorum = self._connection.describe_quorum()
-        return QuorumSample(self.cluster_id, address, asked_at, _now_ms(), quorum)
+        quorum = connection.describe_quorum()
+        return QuorumSample(self.cluster_id, connection.address, asked_at, _now_ms(), quorum)
 
     def _learn_id(self, connection: NodeConnection) -> None:
         if self.cluster_id is None and self._may_ask_id:

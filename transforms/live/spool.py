@@ -58,7 +58,8 @@ class Spool:
         """From where to read on; None: from the beginning."""
         if self._last is None:
             return None
-        return Position(self._last.next_offset, self._last.leader_epoch, self._last.leader_epoch)
+        last = self._last
+        return Position(last.next_offset, last.leader_epoch, last.leader_epoch, crc=last.crc)
 
     def add(self, part: Part) -> None:
         """Write what was read next. A snapshot is kept until the log that follows it comes."""

@@ -1,9 +1,9 @@
 """format("kraft") as a stream: what running quorums commit.
 
-An offset is, of each cluster by its name, where it begins ({"at": "earliest"}) or {"offset", "epoch",
-"ledIn", "clusterId"}: the next offset to read, the epoch of the record below it, and the newest epoch of a
-leader that had all below; where only a snapshot was read its end, too ("snapshotEnd"). A query that starts
-again goes on upon the same history of the same cluster only.
+An offset is, of each cluster by its name, where it begins ({"at": "earliest"}) or {"offset", "epoch", "crc",
+"ledIn", "clusterId"}: the next offset to read, the epoch of the record below it, the CRC of the batch that
+ends there, and the newest epoch of a leader that had all below; where only a snapshot was read its end, too
+("snapshotEnd"). A query that starts again goes on upon the same history of the same cluster only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from pyspark.sql.types import StructType
 
 from kraft_core.wire.errors import LostHistoryError, RecordsGoneError, RefusedError, WireError
-from kraft_core.wire.follower import Part, Position, SnapshotPart
+from kraft_core.wire.follower import LogPart, Part, Position, SnapshotPart
 from transforms.live.log_reader import LogReader
 from transforms.live.options import LATEST, LiveCluster, live_options
 from transforms.live.parts import LivePartition, end_within, packed, pieces
@@ -239,12 +239,8 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise SourceError(_with_advice(cluster.name, error)) from None
         parts = reader.cut_to(end["offset"]) or self._newer_snapshot(reader, end)
         self._must_be_whole(reader, start)
-        epoch = parts[-1].end.leader_epoch if parts and parts[-1].end.offset == end["offset"] else None
-        if None not in (epoch, end.get("epoch")) and epoch != end["epoch"]:
-            raise SourceError(
-                f"{cluster.name}: the quorum lost committed records: offset {end['offset'] - 1} was read "
-                f"in epoch {end['epoch']} and is now of epoch {epoch}; capture every controller's directory"
-            )
+        if parts and (isinstance(parts[-1], LogPart) or parts[-1].end.offset == end["offset"]):
+            _must_be_same(cluster.name, parts[-1].end, end)
         self._held_from[cluster.name] = end
         self._planned[cluster.name] = (start, end, parts)
         return parts
@@ -278,6 +274,17 @@ class KraftStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             reader.poll(reader.held + 1, 1.0)
 
 
+def _must_be_same(name: str, read: Position, end: Offset) -> None:
+    """Raises SourceError where what was read again ends in another batch than the first time."""
+    was, now = (end.get("epoch"), end.get("crc")), (read.leader_epoch, read.crc)
+    known = [(one, other) for one, other in zip(was, now, strict=True) if None not in (one, other)]
+    if read.offset != end["offset"] or any(one != other for one, other in known):
+        raise SourceError(
+            f"{name}: the quorum lost committed records: the batch below offset {end['offset']} was read in "
+            f"epoch {was[0]}, and is another one now; capture every controller's directory"
+        )
+
+
 def _offset(position: Position, reader: LogReader) -> Offset:
     assert reader.cluster_id is not None  # each connection learns it
     return offset_of(position, reader.cluster_id)
@@ -287,15 +294,19 @@ def _with_advice(name: str, error: Exception) -> str:
     advice = ""
     if isinstance(error, RecordsGoneError):
         advice = "; with option failOnDataLoss=false the stream continues with that snapshot's records"
+    elif isinstance(error, LostHistoryError):
+        advice = "; then stream the quorum from earliest with a new checkpoint"
     return f"{name}: {error}{advice}"
 
 
 def offset_of(position: Position, cluster_id: str) -> Offset:
     epoch = {} if position.leader_epoch is None else {"epoch": position.leader_epoch}
+    crc = {} if position.crc is None else {"crc": position.crc}
     covered = {SNAPSHOT_END: position.snapshot_end} if position.snapshot_end else {}
     return {
         "offset": position.offset,
         **epoch,
+        **crc,
         "ledIn": position.led_in,
         **covered,
         "clusterId": cluster_id,
@@ -311,5 +322,6 @@ def start_of(offset: Offset, cluster: LiveCluster) -> tuple[Position | str, str 
             f"{cluster.name}: the checkpoint is of cluster {offset['clusterId']}, not of "
             f"{cluster.cluster_id}: use a checkpoint of its own for each cluster"
         )
-    covered = offset.get(SNAPSHOT_END, 0)
-    return Position(offset["offset"], offset.get("epoch"), offset["ledIn"], covered), offset["clusterId"]
+    covered, crc = offset.get(SNAPSHOT_END, 0), offset.get("crc")
+    position = Position(offset["offset"], offset.get("epoch"), offset["ledIn"], covered, crc)
+    return position, offset["clusterId"]

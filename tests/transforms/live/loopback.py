@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import socketserver
 import struct
 import threading
@@ -47,6 +48,14 @@ class LoopbackQuorum:
         self.without: set[int] = set()
         self.starting: set[int] = set()
         self.fetch_versions = (0, 18)
+        self.connections: set[socket.socket] = set()
+
+    def hang_up(self) -> None:
+        """Every node closes its connections."""
+        with self.lock:
+            for connection in self.connections:
+                connection.shutdown(socket.SHUT_RDWR)
+            self.connections.clear()
 
     def serves(self, node: int, key: int) -> bool:
         """A node that is down has closed its connections."""
@@ -56,7 +65,10 @@ class LoopbackQuorum:
         if key == API_VERSIONS.key:
             return served_versions(self.fetch_versions, self.without)
         if key == DESCRIBE_CLUSTER.key:
-            if FETCH_SNAPSHOT.key in self.without:  # a broker, asked as if it were a controller
+            # A broker, which is asked for brokers' endpoints.
+            if FETCH_SNAPSHOT.key in self.without and body["endpointType"] == 1:
+                return {"clusterId": self.quorum.setup.cluster_id}
+            if FETCH_SNAPSHOT.key in self.without:
                 return {"errorCode": ErrorCode.MISMATCHED_ENDPOINT_TYPE, "clusterId": ""}
             if node in self.starting:
                 return {"errorCode": ErrorCode.UNSUPPORTED_VERSION, "clusterId": ""}
@@ -66,6 +78,8 @@ class LoopbackQuorum:
             return self._described(replica)
         partition = body["topics"][0]["partitions"][0]
         if key == FETCH.key:
+            if body["clusterId"] not in (None, self.quorum.setup.cluster_id):
+                return {"errorCode": ErrorCode.INCONSISTENT_CLUSTER_ID, "responses": [], "nodeEndpoints": []}
             return self._fetched(replica, partition)
         assert key == FETCH_SNAPSHOT.key
         snapshot_id = EpochEnd(partition["snapshotId"]["endOffset"], partition["snapshotId"]["epoch"])
@@ -167,6 +181,8 @@ class _Handler(socketserver.BaseRequestHandler):
     def handle(self) -> None:
         served: Any = self.server
         held = served.held
+        with held.lock:
+            served.connections.add(self.request)
         while prefix := self._bytes(4):
             frame = self._bytes(*struct.unpack(">i", prefix))
             key, version, correlation_id, size = struct.unpack_from(">hhih", frame)
@@ -199,13 +215,18 @@ class _Server(socketserver.ThreadingTCPServer):
     block_on_close = False
     held: Any
     node: int
+    connections: set[socket.socket]
 
 
 @contextmanager
-def listening(held: Any, node: int) -> Iterator[int]:
-    """A node that answers by held.answer() if held.serves() what it is asked. Gives its port."""
+def listening(held: Any, node: int, connections: set[socket.socket] | None = None) -> Iterator[int]:
+    """A node that answers by held.answer() if held.serves() what it is asked. Gives its port.
+
+    connections: to which those that are opened are added.
+    """
     server = _Server(("127.0.0.1", 0), _Handler)
     server.held, server.node = held, node
+    server.connections = set() if connections is None else connections
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     try:
         yield server.server_address[1]
@@ -220,7 +241,8 @@ def loopback(quorum: SimulatedQuorum) -> Iterator[LoopbackQuorum]:
     held = LoopbackQuorum(quorum)
     with ExitStack() as stack:
         for node in list(quorum.replicas):
-            endpoint = Endpoint("CONTROLLER", "127.0.0.1", stack.enter_context(listening(held, node)))
+            port = stack.enter_context(listening(held, node, held.connections))
+            endpoint = Endpoint("CONTROLLER", "127.0.0.1", port)
             quorum.replicas[node] = replace(quorum.replicas[node], endpoints=(endpoint,))
         yield held
 

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from kraft_core.simulation.actions import Crash, Elapse
 from kraft_core.simulation.directories import START_TIME
+from kraft_core.wire.apis import FETCH, FETCH_SNAPSHOT
 from tests.kraft_core.wire.test_follower import started
 from tests.transforms.live.loopback import LoopbackQuorum, controllers, loopback
 from transforms.lake.arrow_rows import moment
@@ -135,3 +136,14 @@ def test_what_no_stream_takes() -> None:
         opened(**{"bootstrap.controllers": "h:1", "startingOffsets": "latest"})
     with pytest.raises(SourceError, match=r"give controllers in option bootstrap.controllers, or brokers"):
         opened(path="/backup")
+
+
+@pytest.mark.parametrize("without", [set(), {FETCH.key, FETCH_SNAPSHOT.key}])
+def test_a_node_of_another_cluster_is_refused(without: set[int]) -> None:
+    """A controller compares the id of a Fetch; a broker reports its own."""
+    with loopback(started()) as held:
+        held.without |= without
+        reader = of(held, clusterId="A" * 22)
+        with pytest.raises(SourceError, match="the node belongs to another cluster"):
+            next_offset(reader, {})
+        reader.stop()

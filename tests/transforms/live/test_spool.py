@@ -14,7 +14,7 @@ from kraft_core.simulation.actions import Crash, Elapse, SnapshotLog, Write
 from kraft_core.simulation.quorum import SimulatedQuorum
 from kraft_core.wire.apis import FETCH, FETCH_SNAPSHOT
 from kraft_core.wire.batches import whole_batches
-from tests.kraft_core.wire.test_follower import committed, snapshotted, started
+from tests.kraft_core.wire.test_follower import committed, formatted_anew, snapshotted, started
 from tests.transforms.live.loopback import LoopbackQuorum, controllers, loopback
 from transforms.live.connection import NodeConnection
 from transforms.live.following import FollowedCluster, read_all
@@ -206,6 +206,46 @@ def test_one_that_refuses_or_is_silent_costs_itself_only(tmp_path: Path) -> None
     assert [cluster.refused is None for cluster in clusters] == [True, False, True]
     assert batches(tmp_path) == committed(quorum)
     assert "it is a broker, and brokers do not serve the metadata log" in (clusters[1].refused or "")
+
+
+def files(root: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in root.glob("**/*") if file.is_file()}
+
+
+def test_a_quorum_that_was_formatted_anew_adds_nothing(tmp_path: Path) -> None:
+    """It has the id and the epoch of the one that was read: neither its records nor its samples are kept."""
+    with loopback(started()) as held:
+        read(held, tmp_path)
+    before = files(tmp_path)
+    with loopback(formatted_anew()) as held:
+        cluster = read(held, tmp_path)
+    assert "lost committed records" in (cluster.refused or "")
+    assert f"move {tmp_path / held.quorum.setup.cluster_id} out of the spool" in (cluster.refused or "")
+    assert files(tmp_path) == before
+
+
+def test_another_cluster_at_the_address_adds_nothing(tmp_path: Path) -> None:
+    with loopback(started(2)) as held:
+        (own,) = live_options({"bootstrap.controllers": controllers(held), "clusterId": "A" * 22}).clusters
+        cluster = FollowedCluster(own, tmp_path)
+        cluster.read(5)
+        cluster.close()
+    assert "the node belongs to another cluster" in (cluster.refused or "")
+    assert files(tmp_path) == {}
+
+
+def test_a_connection_that_was_idle_for_too_long_is_opened_again(tmp_path: Path) -> None:
+    """Kafka closes one after connections.max.idle.ms, and whenever it stops."""
+    quorum = started()
+    with loopback(quorum) as held:
+        cluster = followed(held, tmp_path)
+        cluster.read(20)
+        held.hang_up()
+        go_on(quorum)
+        cluster.read(20)
+        cluster.close()
+        assert len(cluster.outputs()) == 4
+    assert batches(tmp_path) == committed(quorum)
 
 
 def test_a_spool_begins_where_nothing_was_read(tmp_path: Path) -> None:

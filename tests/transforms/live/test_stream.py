@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from kraft_core.simulation.actions import Crash, Elapse, SnapshotLog, Start, Write
 from kraft_core.simulation.quorum import SimulatedQuorum
-from tests.kraft_core.wire.test_follower import committed, snapshotted, started
+from tests.kraft_core.wire.test_follower import committed, formatted_anew, snapshotted, started
 from tests.transforms.live.loopback import LoopbackQuorum, controllers, loopback
 from transforms.live.kraft import KraftSource
 from transforms.live.options import live_options
@@ -383,3 +383,17 @@ def test_tasks_get_no_address_and_no_password() -> None:
     assert secret.encode() not in pickle.dumps(reader)
     assert b"h1" not in pickle.dumps(reader)
     assert secret not in repr(reader._options)
+
+
+def test_a_first_batch_that_is_run_again_must_be_of_the_same_quorum() -> None:
+    """A quorum that was formatted again under the same id leads in the same epoch."""
+    with loopback(started()) as held:
+        reader = opened(held)
+        begin = reader.initialOffset()
+        end = advanced(reader, begin)
+        reader.stop()
+    with loopback(formatted_anew()) as held:
+        reader = opened(held)
+        with pytest.raises(SourceError, match="lost committed records"):
+            rows(reader, begin, end)
+        reader.stop()
