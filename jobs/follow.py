@@ -129,7 +129,8 @@ def follow(
     while not stopped.is_set():
         next_pass = time.monotonic() + args.interval
         is_last = give_up is not None and time.monotonic() >= give_up
-        read_all(clusters, READING)
+        with in_spool(spool):
+            read_all(clusters, READING)
         if len(clusters) == 1 and clusters[0].refused is not None:
             raise Failure(clusters[0].refused, ExitCode.ENVIRONMENT)
         is_due = time.monotonic() >= thinning
@@ -162,7 +163,8 @@ def load_pass(
     for output in outputs:
         output.unlink(missing_ok=True)
     if is_thinning and args.keep_days is not None:
-        prune(args, clusters)
+        with in_spool(spool):
+            prune(args, clusters)
     if args.report is not None:
         put_page(made_page(args, args.report), args.report)
     if args.metrics is not None:
@@ -262,11 +264,28 @@ def alone(spool: Path) -> Iterator[Any]:
     """The only process that writes the spool. Raises Failure."""
     try:
         spool.mkdir(parents=True, exist_ok=True)
-        with (spool / ".lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise Failure(f"another process is writing to {spool}", ExitCode.LAKE_BUSY) from None
-            yield lock
+        lock = (spool / ".lock").open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            raise Failure(f"another process is writing to {spool}", ExitCode.LAKE_BUSY) from None
+    except OSError as error:
+        raise failure_of(error, spool) or Failure(f"{spool}: {error}") from None
+    with lock:
+        yield lock
+
+
+@contextmanager
+def in_spool(spool: Path) -> Iterator[None]:
+    """What reads or writes a spool in use. Raises Failure for an OSError."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise Failure(
+            f"{error.filename or spool} was moved or deleted while it was in use: start again; what the "
+            "spool no longer has is read from the quorum again",
+            ExitCode.TRY_AGAIN,
+        ) from None
     except OSError as error:
         raise failure_of(error, spool) or Failure(f"{spool}: {error}") from None

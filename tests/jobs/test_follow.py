@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
-from jobs.follow import alone
+from jobs.follow import alone, in_spool
 from jobs.runtime.outcome import ExitCode, Failure
 from kraft_core.simulation.actions import Elapse, SnapshotLog, Write
 from kraft_core.simulation.directories import write_directories
@@ -36,6 +36,8 @@ from transforms.lake.tables import (
     VOTER_CHANGES,
     Table,
 )
+from transforms.live.following import FollowedCluster
+from transforms.live.options import live_options
 
 
 def follow(held: LoopbackQuorum, lake: Path, *flags: str) -> int:
@@ -175,6 +177,28 @@ def test_nobody_else_writes_the_spool(tmp_path: Path) -> None:
         alone(tmp_path / "spool"),
     ):
         pass
+
+
+def test_a_spool_that_is_moved_away_says_what_to_do(tmp_path: Path) -> None:
+    spool, quorum = tmp_path / "spool", started()
+    with loopback(quorum) as held:
+        (cluster,) = live_options({"bootstrap.controllers": controllers(held)}).clusters
+        followed = FollowedCluster(cluster, spool)
+        followed.read(20)
+        (spool / quorum.setup.cluster_id).rename(tmp_path / "away")
+        go_on(held)
+        moved = pytest.raises(Failure, match="was moved or deleted while it was in use: start again")
+        with moved as caught, in_spool(spool):
+            followed.read(20)
+        followed.close()
+    assert caught.value.exit_code == ExitCode.TRY_AGAIN
+
+
+def test_an_error_of_the_lake_is_not_one_of_the_spool(tmp_path: Path) -> None:
+    """The command line says which file of the lake is lost, or that the JVM has ended."""
+    lost = FileNotFoundError(2, "No such file or directory", "lake/records/part.parquet")
+    with pytest.raises(FileNotFoundError), alone(tmp_path / "spool"):
+        raise lost
 
 
 @pytest.mark.usefixtures("spark")
