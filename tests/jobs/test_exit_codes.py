@@ -408,6 +408,16 @@ def test_the_code_that_a_run_records(error, code):
     assert exit_code_of(error, None) == code
 
 
+def test_a_lake_that_was_moved_away_meanwhile_is_no_internal_error(tmp_path, monkeypatch, capsys):
+    lake = tmp_path / "lake"
+    lost = FileNotFoundError(2, "No such file or directory", str(lake / "records"))
+    monkeypatch.setattr("jobs.metrics.run", Mock(side_effect=lost))
+    assert main(["metrics", "--lake", str(lake)]) == 75
+    assert f"{lake} was moved or deleted while it was in use: run the same command" in capsys.readouterr().err
+    lake.mkdir()
+    assert main(["metrics", "--lake", str(lake)]) == 70
+
+
 def test_an_internal_error_is_one_line(capsys, monkeypatch):
     failure = internal(ValueError("two\nlines"))
     assert failure.exit_code == 70
