@@ -108,6 +108,22 @@ def while_copying(
     monkeypatch.setattr(copying, "copy", changing)
 
 
+def test_a_disk_that_is_replaced_meanwhile_is_copied_again(
+    controller: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another log under the directory id of the former disk would be one that lost its records."""
+    facts = controller / "meta.properties"
+    written = facts.read_text()
+    new = "".join(f"{line}\n" for line in written.splitlines() if not line.startswith("directory.id="))
+    while_copying(
+        monkeypatch, SEGMENT, lambda _: facts.write_text(f"{new}directory.id={'B' * 22}\n") and None
+    )
+    copy = captured(controller, tmp_path / "to")
+    assert json.loads(capsys.readouterr().out)["tries"] == 2
+    assert copy.directory.meta is not None
+    assert copy.directory.meta.directory_id == "B" * 22
+
+
 def test_appends_leave_a_prefix(controller: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches and segments that come after a file was copied are left to the next capture."""
     before = (controller / "__cluster_metadata-0" / SEGMENT).read_bytes()
