@@ -8,8 +8,8 @@ below them, and truncates when another leader's log differs. So the order of fil
   incomplete last batch;
 3 leader-epoch-checkpoint, then quorum-state: its epoch is at least that of the copied log;
 4 the segments again: if one was deleted or truncated, the copied files may never have existed together, and
-  all is copied again; so it is if meta.properties has other ids, those of a new disk. By log matching an equal
-  tail is an equal log, so the edges of each file suffice;
+  all is copied again, as it is if meta.properties has other ids, those of a new disk. By log matching an
+  equal tail is an equal log, so the edges of each file suffice;
 5 the epochs: Kafka raises the first one's start before it deletes the segments and checkpoints below it, so a
   copy may hold both. It is copied again, except by the last try: the controller itself may be in that state.
 captured_at is when the first segment was opened: the copied log ended no earlier than it did then.
