@@ -263,7 +263,8 @@ def spool_of(args: argparse.Namespace) -> Path:
 def alone(spool: Path) -> Iterator[Any]:
     """The only process that writes the spool. Raises Failure."""
     try:
-        spool.mkdir(parents=True, exist_ok=True)
+        # Fetched batches have the secrets of the metadata, as a controller's own files.
+        spool.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = (spool / ".lock").open("w")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

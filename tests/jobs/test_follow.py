@@ -170,6 +170,15 @@ def test_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not (tmp_path / "lake").exists()
 
 
+def test_only_its_owner_opens_a_new_spool(tmp_path: Path) -> None:
+    """It has the hashed passwords of SCRAM users and the values of secret configs."""
+    given = tmp_path / "given"
+    given.mkdir(mode=0o750)
+    with alone(tmp_path / "with" / "new"), alone(given):
+        assert (tmp_path / "with" / "new").stat().st_mode & 0o777 == 0o700
+        assert given.stat().st_mode & 0o777 == 0o750
+
+
 def test_nobody_else_writes_the_spool(tmp_path: Path) -> None:
     with (
         alone(tmp_path / "spool"),
