@@ -209,6 +209,8 @@ class NodeConnection:
             if plain is not None:
                 plain.close()
             raise _fault(self.address, error) from None
+        except UnicodeError:  # of a host's name, which a node reports, too
+            raise WireError(f"{self.address}: that is no host name") from None
 
 
 def _fault(address: NodeAddress, error: OSError) -> WireError:

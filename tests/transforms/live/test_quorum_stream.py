@@ -138,6 +138,20 @@ def test_what_no_stream_takes() -> None:
         opened(path="/backup")
 
 
+@pytest.mark.parametrize("host", ["controller..example.org", "c" * 64])
+def test_an_address_without_a_host_name_costs_itself_only(host: str) -> None:
+    with loopback(started()) as held:
+        clusters = {
+            "one": {"bootstrap.controllers": controllers(held)},
+            "mistyped": {"bootstrap.controllers": f"{host}:9093"},
+        }
+        reader = opened(clusters=json.dumps(clusters))
+        found = rows(reader, {}, next_offset(reader, {}))
+        (mistyped,) = (row["error"] for row in found if row["error"] is not None)
+        assert f"{host}:9093: that is no host name" in mistyped
+        reader.stop()
+
+
 @pytest.mark.parametrize("without", [set(), {FETCH.key, FETCH_SNAPSHOT.key}])
 def test_a_node_of_another_cluster_is_refused(without: set[int]) -> None:
     """A controller compares the id of a Fetch; a broker reports its own."""
