@@ -240,7 +240,8 @@ def _leader_shows(view: ClusterView, claim: _Claim, leads_in: SetInForce) -> boo
 def _lacked(view: ClusterView, voter: Voter, replica: ReplicaKey, claim: _Claim) -> bool:
     """Whether a voter never had the batch: a capture after the output lacks it, and no capture holds it."""
     last = claim.last
-    held = view.known.holdings.by_epoch[last.leader_epoch].get(replica)
+    # Of an epoch that was only followed no replica holds anything.
+    held = view.known.holdings.by_epoch.get(last.leader_epoch, {}).get(replica)
     if held is not None and any(first <= last.base_offset < end for first, end in held.ranges):
         return False
     return any(

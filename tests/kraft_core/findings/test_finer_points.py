@@ -20,6 +20,7 @@ from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
 from kraft_core.format.segment import OrderFaultKind
 from tests.kraft_core.evidence.narrated import Story, directory
+from tests.kraft_core.evidence.test_followed import with_followed
 
 
 def found(story: Story, facts: RuleFacts | None = None) -> list[Finding]:
@@ -366,6 +367,16 @@ def test_less_than_half_is_a_breach_whatever_changes_are_out_of_sight() -> None:
     story = three().capture("2", 1100, "1:0-20", 1).capture("3", 1100, "1:0-20", 1)
     story.capture("5", 1100, "1:0-50", 1)
     assert broken(story, leader_reported(50)) == [(8, "error", 49)]
+
+
+def test_what_was_reported_of_an_epoch_that_only_a_followed_log_has() -> None:
+    """The controllers had deleted it before they were captured."""
+    story = three().leader(2, 50, 2, "1 2 3", "2 3").snapshot(60, 2, "1 2 3", at=900, sets="1 2 3")
+    for name in ("1", "2", "3"):
+        story.capture(name, 1100, "2:60-80", 2)
+    known = conclude(with_followed(story, "1:0-50 2:50-80"))
+    assert 1 not in known.holdings.by_epoch
+    assert judge(known, leader_reported(50)) == []
 
 
 def test_another_disk_lost_nothing() -> None:
