@@ -219,8 +219,11 @@ def join(live: SmallSegments) -> None:
         assert time.monotonic() < give_up
         time.sleep(0.5)
         leader = live.leader(*VOTERS)
-    added = live.add(JOINING, leader)
-    assert added.code == 0, added.printed
+    # A request that times out, as on a busy machine, may still be committed: then the next one is refused.
+    while (added := live.add(JOINING, live.leader(*VOTERS))).code:
+        assert time.monotonic() < give_up, added.printed
+        if added.exception == "DuplicateVoterException":
+            return
 
 
 def leave(live: SmallSegments) -> None:
