@@ -210,12 +210,12 @@ def _explained(error: BaseException, lake: Location | None) -> Failure:
     outside = failure_of(error, lake)
     if outside is not None:
         return outside
-    if isinstance(error, FileNotFoundError) and isinstance(lake, Path) and not lake.exists():
-        words = "was moved or deleted while it was in use: run the same command again where it is now"
-        return Failure(f"{lake} {words}", ExitCode.TRY_AGAIN)
-    from jobs.runtime.lakes import damage_of
+    from jobs.runtime.lakes import damage_of, is_lake
 
     try:
+        if isinstance(error, FileNotFoundError) and lake is not None and not is_lake(lake):
+            words = "was moved or deleted while it was in use: run the same command again where it is now"
+            return Failure(f"{lake} {words}", ExitCode.TRY_AGAIN)
         damage = None if lake is None else damage_of(lake, open_files=True)
     except KeyboardInterrupt:
         raise

@@ -39,6 +39,15 @@ def must_be_whole(path: Location) -> SeenLake | None:
     return seen
 
 
+def is_lake(path: Location) -> bool:
+    """Whether there is a lake."""
+    try:
+        check_lake(path)
+    except NoLakeError:
+        return False
+    return True
+
+
 def damage_of(path: Location, open_files: bool = False) -> str | None:
     """The first loss of files in a lake, and how to learn more; None if they are sound, or it is not a lake.
 
@@ -46,9 +55,7 @@ def damage_of(path: Location, open_files: bool = False) -> str | None:
     """
     from transforms.lake.table_damage import damaged_tables
 
-    try:
-        check_lake(path)
-    except NoLakeError:
+    if not is_lake(path):
         return None
     damaged = damaged_tables(path, open_files)
     return _words(path, damaged) if damaged else None

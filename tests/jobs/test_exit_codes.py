@@ -414,7 +414,7 @@ def test_a_lake_that_was_moved_away_meanwhile_is_no_internal_error(tmp_path, mon
     monkeypatch.setattr("jobs.metrics.run", Mock(side_effect=lost))
     assert main(["metrics", "--lake", str(lake)]) == 75
     assert f"{lake} was moved or deleted while it was in use: run the same command" in capsys.readouterr().err
-    lake.mkdir()
+    monkeypatch.setattr("jobs.metrics.run", Mock(side_effect=ValueError("no cause that is known")))
     assert main(["metrics", "--lake", str(lake)]) == 70
 
 
