@@ -134,12 +134,10 @@ def spark() -> Iterator[object]:
 @pytest.fixture
 def interpreted(spark: Any) -> Iterator[None]:
     """Spark interprets queries over a few rows sooner than it compiles them."""
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield
-    for name in settings:
-        spark.conf.unset(name)
+    from transforms.lake import spark_rows
+
+    with spark_rows.interpreted(spark):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -11,6 +12,9 @@ from pyspark.sql.types import DataType, StructType
 
 from transforms.lake.arrow_rows import Row, to_arrow
 from transforms.lake.tables.declaration import arrow_type
+
+# Spark compiles each query by default.
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 def to_frame(spark: SparkSession, rows: Iterable[Row], schema: StructType) -> DataFrame:
@@ -41,3 +45,16 @@ def spark_types(schema: pa.Schema) -> pa.Schema:
 def parse_type(text: str) -> DataType:
     """The Spark type that a declaration names. Spark's own parser needs a session."""
     return from_arrow_type(arrow_type(text))
+
+
+@contextmanager
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Let Spark interpret the queries of a block: over few rows, compiling them costs more than it saves."""
+    before = {name: spark.conf.get(name) for name in _INTERPRETED}
+    for name, value in _INTERPRETED.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, str(value))

@@ -12,7 +12,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from transforms.lake import delta_rs
 from transforms.lake.lake import Lake, in_clusters
 from transforms.lake.spark_rows import to_frame, to_rows
-from transforms.lake.tables import BATCHES, HISTORIES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, TABLES
+from transforms.lake.tables import BATCHES, HISTORIES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, TABLES, Table
 from transforms.quality.derived_counts import counted_rows
 
 # By table name.
@@ -39,10 +39,18 @@ class Scope:
 WHOLE_SCOPE = Scope()
 
 
-def lake_frames(lake: Lake) -> dict[str, DataFrame]:
-    """Every table of the lake, and derived_rows: how many rows each derived table has of each cluster."""
-    small = {t for t in TABLES if lake.exists(t) and delta_rs.size_bytes(lake.path, t) < SMALL_TABLE_BYTES}
-    frames = {t.name: lake.read_at_hand(t) if t in small else lake.read(t) for t in TABLES}
+def read_by_spark(lake: Lake) -> set[Table]:
+    """The tables that are too large for delta-rs."""
+    return {t for t in TABLES if lake.exists(t) and delta_rs.size_bytes(lake.path, t) >= SMALL_TABLE_BYTES}
+
+
+def lake_frames(lake: Lake, large: Collection[Table]) -> dict[str, DataFrame]:
+    """Every table of the lake, and derived_rows: how many rows each derived table has of each cluster.
+
+    large: see read_by_spark.
+    """
+    at_hand = {t for t in TABLES if t not in large and lake.exists(t)}
+    frames = {t.name: lake.read_at_hand(t) if t in at_hand else lake.read(t) for t in TABLES}
     counted = map(asdict, counted_rows(lake.path))
     return frames | {"derived_rows": to_frame(lake.spark, counted, DERIVED_ROWS)}
 

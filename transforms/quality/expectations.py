@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import cache, reduce
 from typing import Any
@@ -20,9 +21,16 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from transforms.lake.lake import Lake, in_clusters
-from transforms.lake.spark_rows import to_rows
+from transforms.lake.spark_rows import interpreted, to_rows
 from transforms.lake.tables import EXPECTATION_RESULTS, Table
-from transforms.quality.expectation_scope import WHOLE_SCOPE, Frames, Scope, lake_frames, scoped
+from transforms.quality.expectation_scope import (
+    WHOLE_SCOPE,
+    Frames,
+    Scope,
+    lake_frames,
+    read_by_spark,
+    scoped,
+)
 from transforms.quality.expectation_settings import Overrides, UnknownExpectationError, configured
 from transforms.quality.expectation_suites import (
     COMMON,
@@ -58,12 +66,15 @@ def expect(
     UnknownExpectationError for invalid overrides.
     """
     chosen = configured(suites(), overrides)
-    every = lake_frames(lake)
+    large = read_by_spark(lake)
+    every = lake_frames(lake, large)
     frames = scoped(every, scope)
-    found = [
-        row | {"run_id": run_id, "loaded_at": started_at}
-        for row in results(chosen, frames, every, now, scope.clusters)
-    ]
+    # The query of all suites has fifty stages to compile.
+    with nullcontext() if large else interpreted(lake.spark):
+        found = [
+            row | {"run_id": run_id, "loaded_at": started_at}
+            for row in results(chosen, frames, every, now, scope.clusters)
+        ]
     if found:
         lake.writer.append_once(EXPECTATION_RESULTS, found, f"expectations:{run_id}")
     return found
@@ -81,7 +92,7 @@ def failing_rows(
         for check in suite.checks:
             for expectation in check.expectations:
                 if f"{suite.table.name}.{expectation.name}" == name:
-                    frames = scoped(lake_frames(lake), Scope(clusters))
+                    frames = scoped(lake_frames(lake, read_by_spark(lake)), Scope(clusters))
                     failing = _relation(suite, check, frames, now).where(~_condition(expectation))
                     if clusters is None or not check.own:
                         return failing
@@ -115,20 +126,22 @@ def results(
         if clusters or clusters is None or check.every_cluster or _is_of_lake(suite.table)
         if not check.own
     ]
-    yield from _results(checks, frames, every, now, clusters)
+    of_user = [(suite, check) for suite in chosen for check in suite.checks if check.own]
+    every_cluster = _cluster_ids(every["captures"]) if of_user or clusters is None else []
+    yield from _results(checks, frames, every, now, every_cluster if clusters is None else clusters)
     # One by one: what is wrong with one must not keep the others from being evaluated.
-    for own in [(suite, check) for suite in chosen for check in suite.checks if check.own]:
+    for own in of_user:
         try:
-            yield from list(_results([own], every, every, now, None))
+            yield from list(_results([own], every, every, now, every_cluster))
         except PySparkException as error:
             yield _not_evaluated(*own, error)
 
 
 def _results(
-    checks: Sequence[SuiteCheck], frames: Frames, every: Frames, now: datetime, clusters: Sequence[str] | None
+    checks: Sequence[SuiteCheck], frames: Frames, every: Frames, now: datetime, clusters: Sequence[str]
 ) -> Iterator[Row]:
-    """The results of some checks."""
-    known = sorted(clusters if clusters is not None else _cluster_ids(every["captures"]))
+    """The results of some checks, for these clusters."""
+    known = sorted(clusters)
     evaluated: list[list[Row]] = []
     for (suite, check), numbers in zip(checks, _numbers(checks, frames, every, now), strict=True):
         of_lake = _is_of_lake(suite.table) or (
