@@ -161,6 +161,7 @@ def test_both_engines_agree_on_random_histories(
     assert states <= {row["state"] for row in wanted["reassignments"]}
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_both_engines_agree_on_random_nodes_and_watermarks(spark: Any, tmp_path: Path) -> None:
     random = Random(21)
     tables: dict[Table, list[dict[str, Any]]] = {}
@@ -177,6 +178,7 @@ def test_both_engines_agree_on_random_nodes_and_watermarks(spark: Any, tmp_path:
         assert same(evaluated(tmp_path, view), rows), view
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_ties_and_nulls_are_in_one_order(spark: Any, tmp_path: Path) -> None:
     """Spark has nulls first, if not descending. The last of equally many elections within an hour counts."""
     elections = [(n, time_at(360_000 * hour)) for n, hour in enumerate((50, 50, 50, 90, 90, 90, 10, 10, 10))]
