@@ -97,7 +97,7 @@ class Holdings:
         return not (is_new or id_ in self.went_back or id_ in self.lacks_own or id_ in self.lacks_committed)
 
     def may_be_new_disk(self, capture: Capture, voter: Voter) -> bool:
-        """Whether another disk, of the node that the voter's id names, may have stored what this one lacks."""
+        """Whether another disk of the node that the voter's id names may have stored what this one lacks."""
         return voter.key.directory_id is None and capture.capture_id in self.new_disks
 
     def is_doubtful(self, voter: Voter) -> bool:

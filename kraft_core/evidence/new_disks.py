@@ -1,9 +1,9 @@
 """Directories that may have replaced a static voter's, after an upgrade of kraft.version (KIP-853).
 
 A static voter is known by its id alone. The upgrade to kraft.version 1 names its directory; from then on a
-disk that replaces it, formatted for a dynamic or a static quorum, is another replica, and its log may not have
-reached the upgrade yet. So a directory is the static voter's only if the captured upgrade names it; where none
-is captured, if its quorum-state has static voters.
+disk that replaces it, formatted for a dynamic or a static quorum, is another replica, and its log may not
+have reached the upgrade yet. So a directory is the static voter's only if the captured upgrade names it;
+where none is captured, if its quorum-state has static voters.
 """
 
 from __future__ import annotations

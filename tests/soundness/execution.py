@@ -74,7 +74,7 @@ def begin(setup: Setup) -> Execution:
 
 def go_on(execution: Execution, gap: int, move: Move) -> bool:
     """Perform a move after this many ms; False, and nothing done, where it is impossible or not lawful."""
-    if isinstance(move, EmptyDisk) and not may_lose_disk(execution, move.slot):
+    if isinstance(move, EmptyDisk) and not may_lose_disk(execution, move.slot, static=move.static):
         return False
     try:
         reached = perform(execution.script.setup, execution.moments, move)
@@ -93,11 +93,12 @@ def run_script(script: Script) -> Execution:
     return execution
 
 
-def may_lose_disk(execution: Execution, slot: int) -> bool:
+def may_lose_disk(execution: Execution, slot: int, *, static: bool = False) -> bool:
     """Whether no replica can take a new disk of this slot for the one that it had.
 
-    A static voter knows the others by their ids. So the upgrade of kraft.version must be committed, and on the
-    disk of each other voter of the static set; and one that votes must be left.
+    A static voter knows the others by their ids. So the upgrade of kraft.version must be committed, and on
+    the disk of each other voter of the static set; and one that votes must be left. If the new disk has the
+    static voters itself, all of these nodes must have the upgrade: else those with new disks may elect it.
     """
     if not execution.script.setup.static:
         return True
@@ -110,7 +111,8 @@ def may_lose_disk(execution: Execution, slot: int) -> bool:
         and all(
             replica.flushed_offset >= upgrade.end_offset and holds(replica, upgrade, execution.committed_at)
             for replica in others
-            if replica.log.static_voters is not None and replica.log.static_voters.voter_for(replica.key)
+            if replica.key.id <= execution.script.setup.voters
+            and (static or replica.log.static_voters is not None)
         )
     )
 

@@ -47,7 +47,7 @@ class ChangeVoters:
 
 @dataclass(frozen=True, slots=True)
 class UpdateVoter:
-    """A voter has new endpoints, and sends them to a leader; with kraft.version 0 that only remembers them."""
+    """A voter has new endpoints, and sends them to a leader; with kraft.version 0 that remembers them."""
 
     leader: int
     slot: int
@@ -55,7 +55,7 @@ class UpdateVoter:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeKRaftVersion:
-    """A leader is asked to finalize kraft.version 1; voters that it does not know the directories of report."""
+    """A leader is asked to finalize kraft.version 1; voters whose directory it does not know report it."""
 
     slot: int
 

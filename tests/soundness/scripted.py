@@ -309,7 +309,7 @@ class _Acting:
         self._event(to, Received(RaftMessage(voter.key.id, leader.key.id, 0, request)))
 
     def _upgrade_kraft_version(self, slot: int) -> None:
-        """A follower reports once to each leader of kraft.version 0; the upgrade needs all voters' directories.
+        """The upgrade needs all voters' directories, which a follower reports once to each leader.
 
         KIP-853, UpdateVoter and UpdateFeatures; Kafka's KRaftVersionUpgrade.
         """
@@ -335,7 +335,7 @@ class _Acting:
     def _empty_disk(
         self, slot: int, into: int, before: list[Mapping[int, Replica]], *, static: bool = False
     ) -> None:
-        """Once kraft.version is 1 a disk is formatted for a dynamic quorum, unless `static`, and is no voter."""
+        """Once kraft.version is 1 a disk is formatted for a dynamic quorum, unless `static`: no voter."""
         old = self.replicas[slot]
         upgraded = any(replica.kraft_version > 0 for replica in self.replicas.values())
         setup = replace(self.setup, static=self.setup.static and (static or not upgraded))

@@ -19,9 +19,9 @@ from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.simulation.setup import Setup
 from tests.soundness.captures import Copy, facts_of, rule_facts_of
 from tests.soundness.claims import Answers, ClaimCheck, Unsound, answers_to
-from tests.soundness.drawing import random_copies, random_execution, random_setup
-from tests.soundness.execution import Execution, Place, go_on, run_script
-from tests.soundness.moves import EmptyStaticDisk, Restore, SecondDirectory
+from tests.soundness.drawing import copies_around_a_new_disk, random_copies, random_execution, random_setup
+from tests.soundness.execution import Execution, Place, go_on, may_lose_disk, run_script
+from tests.soundness.moves import EmptyDisk, EmptyStaticDisk, Restore, SecondDirectory
 
 MOST_DRAWN = 150  # runs for one that shows its fault
 
@@ -150,6 +150,16 @@ def _new_disk(source: random.Random) -> FaultyCopies:
     return _with_fault(source, _static(source), EmptyStaticDisk)
 
 
+def _static_disk(source: random.Random) -> FaultyCopies:
+    """After an upgrade of kraft.version a disk is replaced on a node that is still configured statically."""
+    execution = random_execution(source, _static(source))
+    slots = [slot for slot in sorted(execution.moments[-1]) if may_lose_disk(execution, slot, static=True)]
+    if slots:
+        go_on(execution, 3_000, EmptyDisk(source.choice(slots), static=True))
+        execution = random_execution(source, execution=execution)
+    return FaultyCopies((execution,), copies_around_a_new_disk(source, execution))
+
+
 def _second_directory(source: random.Random) -> FaultyCopies:
     return _with_fault(source, _static(source), SecondDirectory)
 
@@ -231,6 +241,16 @@ def _stated(execution: Execution, copies: Sequence[Copy]) -> tuple[Copy, ...]:
 
 
 # --- what copies show
+
+
+def _upgrade_beside_static_disk(sample: FaultyCopies) -> bool:
+    """The upgrade, which names the voters' directories, is captured: nothing else tells such a disk apart."""
+    moves = sample.lives[0].script.moves
+    is_replaced = any(isinstance(move, EmptyDisk) and move.static for _, move in moves)
+    return is_replaced and any(
+        record.type == "KRaftVersion" and record.offset == record.batch_base_offset
+        for record in sample.facts.control_records
+    )
 
 
 def _two_directories(sample: FaultyCopies) -> bool:
@@ -347,6 +367,13 @@ KINDS: tuple[Unlawful, ...] = (
         _new_disk,
         _two_directories,
         "finding",
+    ),
+    Unlawful(
+        "static disk after the upgrade",
+        "after the captured upgrade of kraft.version, a disk is formatted for a static quorum",
+        _static_disk,
+        _upgrade_beside_static_disk,
+        "truth",
     ),
     Unlawful(
         "second directory",

@@ -145,13 +145,16 @@ def test_a_disk_that_was_formatted_before_the_quorum_began_says_nothing_about_it
 
 
 def test_when_a_life_began_is_known_from_offset_0_alone() -> None:
-    def capture(first_offset: int) -> Capture:
-        epoch_range = EpochRange(1, first_offset, 20, "", 100_000, 200_000)
+    """And from epoch 1: a wiped voter may have elected one whose log was empty, in a later epoch."""
+
+    def capture(first_offset: int, leader_epoch: int = 1) -> Capture:
+        epoch_range = EpochRange(leader_epoch, first_offset, 20, "", 100_000, 200_000)
         return Capture("c", 1, ZERO_UUID, 0, first_offset, 20, (epoch_range,))
 
     older = CapturedElsewhere("id/other", 1, ZERO_UUID, 39_999)
     assert that_may_be_ours([older], [capture(0), capture(10)]) == ()
     assert that_may_be_ours([older], [capture(10)]) == (older,)
+    assert that_may_be_ours([older], [capture(0, leader_epoch=3)]) == (older,)
     assert that_may_be_ours([older], []) == (older,)
 
 
