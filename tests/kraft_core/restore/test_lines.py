@@ -11,6 +11,7 @@ import pytest
 from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.codec import write_control_value, write_metadata_value
 from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.format.side_file_texts import quorum_state_text
 from kraft_core.image.change import Change
 from kraft_core.image.image import Image
 from kraft_core.image.tables import PARTITIONS, TOPICS
@@ -135,7 +136,7 @@ def test_what_was_committed_and_is_given_up_is_named(tmp_path: Path) -> None:
 
 
 def _led(made: Restored, log_dir: Path) -> None:
-    """The first segment of the restored quorum: its leader's election, and a record."""
+    """The first segment of the restored quorum: its leader's election, and a record; and its quorum-state."""
     end, epoch, time = made.horizon.new_end, made.horizon.new_epoch + 1, made.restored_time
     voters = [{"voterId": voter.id} for voter in made.voters]
     elected = {"version": 0, "leaderId": voters[0]["voterId"], "voters": voters, "grantingVoters": voters}
@@ -145,6 +146,8 @@ def _led(made: Restored, log_dir: Path) -> None:
     idle = RawRecord(end + 1, time, None, write_metadata_value(message, 0, {}))
     batches = [write_batch(end, epoch, [change], is_control=True), write_batch(end + 1, epoch, [idle])]
     (log_dir / f"{end:020}.log").write_bytes(b"".join(batches))
+    ids = None if made.kraft_version else tuple(voter.id for voter in made.voters)
+    (log_dir / "quorum-state").write_text(quorum_state_text(made.voters[0].id, epoch, -1, None, ids))
 
 
 @pytest.mark.parametrize("old", [(1, 2, 3), (1, 2), (2,)])
