@@ -154,6 +154,7 @@ def test_executions_do_all_that_quorums_do() -> None:
         "Pull",
         "ChangeVoters",
         "UpdateVoter",
+        "UpgradeKRaftVersion",
         "WriteCheckpoint",
         "Reboot",
         "EmptyDisk",
