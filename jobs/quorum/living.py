@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ def from_living(args: argparse.Namespace) -> CapturedQuorum:
     from kraft_core.evidence.conclusions import conclude
     from kraft_core.format.controller_dir import find_controller_dirs
     from kraft_core.plan.captured_quorum import quorum_of
-    from kraft_core.plan.living import living_quorum
+    from kraft_core.plan.living import answered_watermarks, living_quorum
     from kraft_core.plan.registrations import registered
     from transforms.live.leader_copy import copy_leader
 
@@ -38,7 +39,8 @@ def from_living(args: argparse.Namespace) -> CapturedQuorum:
             sample = copy_leader(cluster, Path(folder) / "leader")
         directories = find_controller_dirs([Path(folder)]).directories
         (copied,) = collect_lives(directories)
-        quorum = quorum_of(conclude(copied.facts), registered(directories))
+        facts = replace(copied.facts, answered=answered_watermarks(sample.quorum))
+        quorum = quorum_of(conclude(facts), registered(directories))
     if quorum is None:
         raise Failure("the leader has no committed record yet: try again", ExitCode.TRY_AGAIN)
     return living_quorum(quorum, sample.quorum)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kraft_core.evidence.facts import AnsweredWatermark
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.plan.captured_quorum import CapturedQuorum
 from kraft_core.plan.standings import FETCH_TIMEOUT_MS, Member, Standing
@@ -28,6 +29,14 @@ def living_quorum(copied: CapturedQuorum, described: DescribedQuorum) -> Capture
     members += [_member(copied, described, leader, each) for each in described.replicas if each is not leader]
     members.sort(key=lambda member: (not member.is_voter, member.key.id, member.key.directory_id or ""))
     return replace(copied, members=tuple(members), epoch_start=_epoch_start(copied))
+
+
+def answered_watermarks(described: DescribedQuorum) -> tuple[AnsweredWatermark, ...]:
+    """What the leader says is committed, by its clock; nothing while it knows no high watermark."""
+    leader, end = described.leader, described.high_watermark
+    if leader is None or leader.last_fetch_at is None or end is None:
+        return ()
+    return (AnsweredWatermark(described.leader_epoch, leader.node_id, end, leader.last_fetch_at),)
 
 
 def _epoch_start(copied: CapturedQuorum) -> int | None:

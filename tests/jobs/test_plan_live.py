@@ -9,7 +9,7 @@ import pytest
 
 from jobs.cli import main
 from jobs.runtime.outcome import ExitCode
-from kraft_core.simulation.actions import Crash, Elapse, Write
+from kraft_core.simulation.actions import Crash, Elapse, RemoveVoter, Write
 from kraft_core.simulation.directories import write_directories
 from kraft_core.simulation.quorum import SimulatedQuorum
 from tests.kraft_core.wire.test_follower import snapshotted, started
@@ -78,6 +78,27 @@ def test_a_voter_that_is_down_takes_the_answer_away(capsys: pytest.CaptureFixtur
         (replica,) = (each for each in made["replicas"] if each["replica"].startswith(f"{down}"))
         assert replica["standing"] == "behind"
         assert replica["lag_ms"] > 2000
+
+
+def test_the_high_watermark_that_the_leader_reports_proves_a_change_committed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its log alone does not: which followers have the new voter set no record says."""
+    quorum = started(voters=5)
+    with loopback(quorum) as held:
+        for followers_down in (0, 3):
+            followers = [id_ for id_ in quorum.leader().voters.ids if id_ != quorum.leader().key.id]
+            with held.lock:
+                for id_ in followers[:followers_down]:
+                    quorum.act(Crash(id_ - 1, 100))
+                quorum.act(RemoveVoter(followers[0] - 1))
+                quorum.act(Elapse(100))
+            made = planned(held, capsys, "lose", str(followers[0]))
+            assert ("uncommitted_change" in risks(made)) == (followers_down > 0)
+
+
+def risks(plan: dict[str, Any]) -> set[str]:
+    return {risk["name"] for risk in plan["risks"]}
 
 
 def test_a_description_of_another_moment_decides_nothing(
