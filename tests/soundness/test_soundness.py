@@ -74,13 +74,6 @@ def test_what_kraft_does_not_allow_is_raised(kind: Unlawful) -> None:
     assert raised.failures == []
 
 
-def test_of_a_clone_whose_log_is_lost_nothing_is_committed() -> None:
-    """Its epoch 2 begins at 10, below the other quorum's, and only its leader-epoch-checkpoint is left."""
-    clone = next(kind for kind in KINDS if kind.name == "clone")
-    raised = check_unlawful(clone, 1, 1_001_633)
-    assert (raised.runs, raised.shown, raised.failures) == (1, 1, [])
-
-
 def test_a_replica_without_a_last_epoch_is_judged_by_its_batches() -> None:
     """It deleted what a checkpoint covers, restarted, and was truncated to that checkpoint's end."""
     begun = Elect(3, (1, 2)), Pull(1, 3, 1, one=True), WriteCheckpoint(3, True), Append(3, 2)

@@ -61,6 +61,16 @@ def test_a_batch_of_two_leaders_that_ends_above_what_is_captured_is_undecided() 
     assert commit.of_batch(1, 10, 30).status == "undecided"
 
 
+def test_of_a_clone_whose_log_is_lost_nothing_is_committed() -> None:
+    """Its epoch 2 begins at 30, below the captured one: only its leader-epoch-checkpoint is left."""
+    story = Story().leader(1, 0, 1, "1 2 3").leader(2, 40, 2, "1 2 3")
+    for node in "123":
+        story.capture(node, 1000, "1:0-40 2:40-60", 2)
+    commit = conclude(story.facts()).commit
+    assert commit.of_batch(2, 40, 60).status == "committed"
+    assert commit.of_batch(2, 30, 40).status == "undecided"
+
+
 def lost_tail() -> Story:
     """Epoch 2 overwrote the end of epoch 1, which nodes 2 and 3 lack."""
     story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3").leader(2, 40, 2, "1 2 3").data(2, 41)
