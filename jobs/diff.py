@@ -168,17 +168,15 @@ def _is_moment(text: str) -> bool:
 def _lines(
     before: _End, after: _End, found: list[Difference], quorum: QuorumDifferences, most: int
 ) -> Iterator[str]:
-    """The differences of the quorum, then those by kind; most: how many of these are listed, 0: all. All are
-    counted.
-    """
+    """The differences by kind, voters first; most: how many are listed, 0: all. All are counted."""
     yield f"from {before.at.words}"
     yield f"to   {after.at.words}"
-    yield from quorum.lines
+    yield from quorum.lines(most)
     if not (found or quorum.voters or quorum.levels):
         doubts = before.doubts or after.doubts or quorum.unknown
         yield "no difference" + (" in what is known" if doubts else "")
     in_topics = _partitions_of_whole_topics(found)
-    listed = 0
+    listed = len(quorum.voters)
     for kind in tables.KINDS:
         of_kind = [each for each in found if each.kind == kind]
         if of_kind:

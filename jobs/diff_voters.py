@@ -47,15 +47,15 @@ class QuorumDifferences:
     levels: tuple[int, int] | None = None
     unknown: tuple[OpenedMoment, ...] = ()
 
-    @property
-    def lines(self) -> Iterator[str]:
+    def lines(self, most: int) -> Iterator[str]:
+        """most: how many voters are listed, 0: all. All are counted."""
         yield from dict.fromkeys(f"voters: {unknown_words(at)} of {at.path}" for at in self.unknown)
         if self.levels is not None:
             yield f"{KRAFT_VERSION}: {self.levels[0]} -> {self.levels[1]}"
         if self.voters:
             ways = Counter(each.way for each in self.voters)
             yield "voters: " + ", ".join(f"{ways[way]} {way}" for way in WAYS if ways[way])
-        for each in self.voters:
+        for each in self.voters[: most or None]:
             yield f"  {each.subject}: {_change_words(each)}"
 
     @property

@@ -101,6 +101,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
     _add_captures(parser)
+    _add_nodes(parser)
+    parser.add_argument(
+        "--controllers-stopped",
+        action="store_true",
+        help="state that all controllers, captured or not, had stopped before the captures were taken",
+    )
+    parser.add_argument(
+        "--brokers-stopped",
+        action="store_true",
+        help="state that no broker runs until the new quorum has a leader",
+    )
+    parser.add_argument(
+        "--at",
+        default="end",
+        metavar="MOMENT",
+        help="restore the metadata as of this offset (inclusive) or time: undoes later changes, and needs "
+        "--brokers-stopped (default: end)",
+    )
+    parser.add_argument(
+        "--placement",
+        choices=("newest", "as-of"),
+        default="newest",
+        help="with --at: replicas and ISRs as of now, where the messages are, or as of that moment "
+        "(default: newest)",
+    )
+    parser.add_argument(
+        "--line",
+        type=line_of,
+        metavar="EPOCH@OFFSET",
+        help="which of several histories to restore, by the last epoch and the end of its log, as listed "
+        "when the plan is refused",
+    )
+    parser.add_argument("--out", type=output_file, metavar="FILE", help="write the plan to this new file")
+    add_format(parser, "text", "json")
+
+
+def _add_nodes(parser: argparse.ArgumentParser) -> None:
+    """The controllers and brokers of the restored quorum."""
     parser.add_argument(
         "--voters",
         type=voter_of,
@@ -144,39 +182,6 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         help="the only brokers that come back; repeatable (default: all registered ones except "
         "--lost-brokers)",
     )
-    parser.add_argument(
-        "--controllers-stopped",
-        action="store_true",
-        help="state that all controllers, captured or not, had stopped before the captures were taken",
-    )
-    parser.add_argument(
-        "--brokers-stopped",
-        action="store_true",
-        help="state that no broker runs until the new quorum has a leader",
-    )
-    parser.add_argument(
-        "--at",
-        default="end",
-        metavar="MOMENT",
-        help="restore the metadata as of this offset (inclusive) or time: undoes later changes, and needs "
-        "--brokers-stopped (default: end)",
-    )
-    parser.add_argument(
-        "--placement",
-        choices=("newest", "as-of"),
-        default="newest",
-        help="with --at: replicas and ISRs as of now, where the messages are, or as of that moment "
-        "(default: newest)",
-    )
-    parser.add_argument(
-        "--line",
-        type=line_of,
-        metavar="EPOCH@OFFSET",
-        help="which of several histories to restore, by the last epoch and the end of its log, as listed "
-        "when the plan is refused",
-    )
-    parser.add_argument("--out", type=output_file, metavar="FILE", help="write the plan to this new file")
-    add_format(parser, "text", "json")
 
 
 def _add_captures(parser: argparse.ArgumentParser) -> None:

@@ -21,7 +21,8 @@ from kraft_core.evidence.set_history import SetNode, set_nodes
 from kraft_core.evidence.states import SetInForce, static_set
 from kraft_core.evidence.static_voters import static_elections
 from kraft_core.findings.finding import Finding
-from kraft_core.findings.recovery_safety import NONE_CUT, RecoveryCase, decided, is_usable, newest_of
+from kraft_core.findings.recovery_case import NONE_CUT, RecoveryCase, newest_of
+from kraft_core.findings.recovery_safety import decided, is_usable
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.raft.voters import ReplicaKey, VoterSet
 from kraft_core.wording import range_words

@@ -21,7 +21,7 @@ from kraft_core.findings.recovery import (
     ranges_text,
     recovery_advice,
 )
-from kraft_core.findings.recovery_safety import NONE_CUT, newest_of
+from kraft_core.findings.recovery_case import NONE_CUT, newest_of
 from kraft_core.raft.voters import Voter
 
 UNSEEN_RECORDS, AFTER_CAPTURES, OTHER_TAILS = "unseen-records", "after-captures", "other-tails"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import label
 from kraft_core.findings.recovery import counting_sets
-from kraft_core.findings.recovery_safety import newest_of
+from kraft_core.findings.recovery_case import newest_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,9 @@ def _interpreted(request: pytest.FixtureRequest) -> None:
 
 def broken_run() -> list[dict[str, Any]]:
     """Rows of runs that fail every expectation."""
-    run = a_row(tables.RUNS, run_id="r", started_at=at(1), finished_at=at(0), failed_clusters=[("c", "x")])
+    counts = {"unreadable": 1}
+    run = a_row(tables.RUNS, run_id="r", job="run", started_at=at(1), finished_at=at(0), counts=counts)
+    run |= {"failed_clusters": [("c", "x")]}
     return [run, dict(run), run | {"started_at": None}]
 
 
