@@ -21,6 +21,7 @@ from typing import Any, cast
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.rows import HighWatermarkRow
 from kraft_core.findings.facts import Holder, Observation
+from kraft_core.findings.newest_leaders import newest_until
 from kraft_core.format.capture import is_live
 from kraft_core.messages.uuid_text import ZERO_UUID, uuid_bytes, uuid_text
 
@@ -70,9 +71,9 @@ def parse_describe(
 def observed_watermarks(known: Conclusions, observations: Iterable[Observation]) -> list[HighWatermarkRow]:
     """The reported high watermarks as bounds: reached by the end of the command, not exceeded at its start.
 
-    A leader that does not know yet that another was elected may answer, too, and bounds nothing from above.
-    What an unlawfully elected leader reported is only what it believed. observations: those of the captured
-    quorum (reports_of).
+    A leader that does not know yet that another was elected may answer, too. So an answer bounds from above
+    only where its leader is shown to have been the newest one (newest_leaders). What an unlawfully elected
+    leader reported is only what it believed. observations: those of the captured quorum (reports.Reports).
     """
     outputs = set(observations)
     leading = [(election.leader_epoch, election.elected_at) for election in known.elections.values()]
@@ -81,9 +82,11 @@ def observed_watermarks(known: Conclusions, observations: Iterable[Observation])
     # From when on that epoch or a later one is known to have had a leader.
     since = list(accumulate((at for _, at in reversed(leading)), min))[::-1]
 
+    newest = newest_until(known, outputs)
+
     def overruled_at(epoch: int) -> float:
         nth = bisect_right(leading, epoch, key=itemgetter(0))
-        return since[nth] if nth < len(since) else inf
+        return min(newest[epoch], since[nth] if nth < len(since) else inf)
 
     rows = [row for output in outputs for row in _bounds(known, output, overruled_at)]
     return sorted(rows, key=lambda row: (row.source, row.as_of))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -144,8 +145,8 @@ def test_voters_that_no_kafka_prints(voters: str) -> None:
     str(raised.value).encode()
 
 
-def _reported(at: int, leader: int, epoch: int, high_watermark: int) -> Observation:
-    name = f"{at}-status"
+def _reported(at: int, leader: int, epoch: int, high_watermark: int, name: str = "") -> Observation:
+    name = name or f"{at}-status"
     return Observation(
         "story", name, at, at, "status", leader, ZERO_UUID, "Leader", epoch, high_watermark=high_watermark
     )
@@ -170,3 +171,56 @@ def test_a_leader_that_was_replaced_bounds_nothing_from_above(
     rows = observed_watermarks(conclude(story.facts()), [output, *others])
     of_output = [(row.lower_bound, row.upper_bound) for row in rows if output.source in row.source]
     assert sorted(of_output, key=str) == sorted([(20, None)] + [(None, 20)] * bounded, key=str)
+
+
+def upper_bounds(story: Story, *outputs: Observation) -> list[tuple[int, int]]:
+    rows = observed_watermarks(conclude(story.facts()), outputs)
+    return [(row.as_of, row.upper_bound) for row in rows if row.upper_bound is not None]
+
+
+def begun() -> Story:
+    """Leader 1 and its epoch's first 40 records, by the copy that was made at 1000."""
+    return Story().leader(1, 0, 1, "1 2 3").capture("1", 1000, "1:0-40", 1)
+
+
+def test_a_leader_that_may_have_been_replaced_out_of_sight_bounds_nothing_from_above() -> None:
+    """Before Kafka 3.7, an isolated one answered for ever, while the others went on in later epochs."""
+    assert upper_bounds(begun(), _reported(2000, 1, 1, 20)) == []
+    assert upper_bounds(begun(), _reported(2000, 1, 1, 20), _reported(3000, 1, 1, 20)) == []
+
+
+def test_what_its_own_epoch_committed_later_shows_that_a_leader_was_the_newest() -> None:
+    """Offset 39 was appended at 390, and is committed in epoch 1 by what was reported last."""
+    later = _reported(2000, 1, 1, 40)
+    assert upper_bounds(begun(), _reported(300, 1, 1, 20), later) == [(300, 20)]
+    assert upper_bounds(begun(), _reported(390, 1, 1, 20), later) == []
+    assert upper_bounds(begun(), _reported(300, 1, 1, 20), _reported(2000, 1, 1, 39)) == []
+
+
+@pytest.mark.parametrize(
+    ("later", "live", "bounded"), [(26, True, True), (25, True, False), (26, False, False)]
+)
+def test_so_does_a_later_high_watermark_above_the_log_end_of_the_same_answer(
+    later: int, live: bool, bounded: bool
+) -> None:
+    """Two outputs of describe are two answers, perhaps of two leaders."""
+    kind = "-live.txt" if live else ".txt"
+    first = _reported(2000, 1, 1, 20, f"2000-status{kind}")
+    ends = replace(
+        first,
+        source=f"2000-replication{kind}",
+        kind="replication",
+        leader_epoch=None,
+        high_watermark=None,
+        log_end_offset=25,
+    )
+    found = upper_bounds(begun(), first, ends, _reported(3000, 1, 1, later))
+    assert found == [(2000, 20)] * bounded
+
+
+def test_the_next_leader_shows_it_once_anything_was_committed_in_its_epoch() -> None:
+    """Until then the leader of another epoch may have been elected before."""
+    story = begun().leader(2, 40, 2, "1 2 3", granted="2 3").capture("2", 1000, "1:0-40 2:40-41", 2)
+    first = _reported(395, 1, 1, 40)
+    assert upper_bounds(story, first) == []
+    assert upper_bounds(story, first, _reported(1500, 2, 2, 41)) == [(395, 40)]

@@ -46,7 +46,7 @@ OURS = (status(1100, 3, 2, "1 2 3", 120), status(3500, 5, 1, "1 2", 160))
 
 def test_an_output_of_the_captured_quorum_is_tied_to_it() -> None:
     about = conclude(story().facts())
-    assert proven_by(about, *OURS) == (4, {5}, 1)
+    assert proven_by(about, *OURS) == (2, {5}, 1)
     assert findings(about, *OURS) == []
 
 
@@ -66,19 +66,19 @@ def test_an_output_of_another_quorum_proves_nothing(output: Observation, why: st
     found = findings(about, output)
     assert ("warning", 47, f"{output.source}: {why}") in found
     assert {rule for _, rule, _ in found} <= {1, 47}
-    assert proven_by(about, *OURS, output) == (4, {5}, 1)
+    assert proven_by(about, *OURS, output) == (2, {5}, 1)
 
 
 def test_a_replaced_disk_is_no_other_quorum() -> None:
     about = conclude(story().facts())
     output = status(3500, 5, 1, "1 2 3b", 160)
-    assert proven_by(about, output) == (2, {5}, 1)
+    assert proven_by(about, output) == (1, {5}, 1)
     assert findings(about, output) == []
 
 
 def test_outputs_of_old_versions_name_no_directories() -> None:
     about = conclude(story().facts())
-    assert proven_by(about, status(3500, 5, 1, "1? 2? 3?", 160))[:2] == (2, {5})
+    assert proven_by(about, status(3500, 5, 1, "1? 2? 3?", 160))[:2] == (1, {5})
 
 
 def test_two_leaders_of_an_epoch_by_outputs_alone_are_ambiguous() -> None:
