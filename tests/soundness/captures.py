@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -79,8 +80,8 @@ def facts_of(lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> ClusterF
         log = held_by(execution, copy)
         capture = _capture(execution, log, copy)
         captures.append(capture)
-        records += _control_records(execution, log)
-        snapshots += [_snapshot(execution, one, capture) for one in log.snapshots]
+        records += control_records_of(execution, log.batches)
+        snapshots += [snapshot_of(execution, one, capture) for one in log.snapshots]
     ends = {
         (batch.leader_epoch, batch.end_offset)
         for copy in copies
@@ -100,7 +101,7 @@ def facts_of(lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> ClusterF
 def _capture(execution: Execution, log: PartialLog, copy: Copy) -> Capture:
     key = execution.moments[copy.log_at][copy.slot].key
     beside, missing = execution.moments[copy.files_at][copy.slot], copy.missing
-    epoch_ranges = _runs(execution, log.batches)
+    epoch_ranges = epoch_ranges_of(execution, log.batches)
     ends = [snapshot.end_offset for snapshot in log.snapshots if snapshot.end_offset > 0]
     ends += (
         []
@@ -167,7 +168,8 @@ def _quorum_state(replica: Replica) -> dict[str, Any]:
     }
 
 
-def _runs(execution: Execution, batches: tuple[Batch, ...]) -> tuple[EpochRange, ...]:
+def epoch_ranges_of(execution: Execution, batches: tuple[Batch, ...]) -> tuple[EpochRange, ...]:
+    """The epoch ranges of a log's batches."""
     epoch_ranges: list[EpochRange] = []
     first = 0
     for nth, batch in enumerate(batches):
@@ -229,9 +231,10 @@ def rule_facts_of(lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> Rul
     )
 
 
-def _control_records(execution: Execution, log: PartialLog) -> list[CapturedControlRecord]:
+def control_records_of(execution: Execution, batches: Iterable[Batch]) -> list[CapturedControlRecord]:
+    """The control records of batches, with the times at which they were appended."""
     found: list[CapturedControlRecord] = []
-    for batch in log.batches:
+    for batch in batches:
         for record in batch.control_records:
             kind, value = _control_value(record.value)
             found.append(
@@ -264,7 +267,8 @@ def _control_value(value: LeaderChange | KRaftVersion | VoterSet) -> tuple[Any, 
             return "KRaftVoters", value.to_record()
 
 
-def _snapshot(execution: Execution, one: Snapshot, capture: Capture) -> SnapshotFacts:
+def snapshot_of(execution: Execution, one: Snapshot, capture: Capture) -> SnapshotFacts:
+    """A checkpoint that a capture holds."""
     contained = [
         at
         for (base, epoch), at in execution.appended_at.items()

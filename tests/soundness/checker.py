@@ -11,6 +11,7 @@ from kraft_core.protocol.replica import Replica
 from tests.soundness.captures import Copy
 from tests.soundness.claims import ClaimCheck, Unsound
 from tests.soundness.drawing import (
+    MOST_CLOCK_ERROR_MS,
     copies_around_a_new_disk,
     copies_by_other_clocks,
     copies_of_all,
@@ -20,6 +21,7 @@ from tests.soundness.drawing import (
     random_execution,
 )
 from tests.soundness.execution import Execution, Script, run_script, without
+from tests.soundness.following import Follower, asking_at, fewer_asks, observations_of, random_followers
 
 # Of each execution, to be compared one after the other.
 SETS_OF_COPIES = (
@@ -36,10 +38,11 @@ Part = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """An execution, its copies, and a false answer they give."""
+    """An execution, its copies, what was followed, and a false answer they give."""
 
     execution: Execution
     copies: tuple[Copy, ...]
+    followers: tuple[Follower, ...]
     unsound: Unsound
 
     @property
@@ -77,14 +80,20 @@ def counterexamples(seed: int, checked: Checked | None = None) -> Iterator[Count
     """The false answers of one execution's copies."""
     source = random.Random(seed)
     execution = random_execution(source)
-    for draw in SETS_OF_COPIES:
+    for nth, draw in enumerate(SETS_OF_COPIES):
         copies = draw(source, execution)
+        fast_ms = 0
+        following = random.Random(f"{seed} {nth} followed")
+        if draw is copies_by_other_clocks:
+            fast_ms = following.randint(-MOST_CLOCK_ERROR_MS, MOST_CLOCK_ERROR_MS)
+        followers = random_followers(following, execution, fast_ms)
         node = source.randrange(1, execution.script.setup.size + 1)
         if checked is not None:
             checked.runs += 1
         # All plans are asked for only where many can be safe.
-        for unsound in ClaimCheck(execution, copies).unsound(None if draw is copies_of_all else {node}):
-            yield Counterexample(execution, copies, unsound)
+        check_ = ClaimCheck(execution, copies, followers=followers)
+        for unsound in check_.unsound(None if draw is copies_of_all else {node}):
+            yield Counterexample(execution, copies, followers, unsound)
 
 
 def shrink_unsound(found: Counterexample) -> Counterexample:
@@ -99,7 +108,11 @@ def shrink_unsound(found: Counterexample) -> Counterexample:
 def _smaller(found: Counterexample) -> Counterexample | None:
     for nth in range(len(found.copies)):
         copies = fewer_copies(found.copies, nth)
-        again = _still(found.execution, copies, found.part) if copies else None
+        again = _still(found, found.execution, copies, found.followers) if copies else None
+        if again:
+            return again
+    for followers in fewer_asks(found.followers):
+        again = _still(found, found.execution, found.copies, followers)
         if again:
             return again
     script = found.execution.script
@@ -120,13 +133,15 @@ def _run_again(script: Script, found: Counterexample, gone: int) -> Counterexamp
     copies = moved_back(found.copies, places, execution)
     if any(copy.slot not in execution.moments[copy.log_at] for copy in copies):
         return None
-    return _still(execution, copies, found.part)
+    return _still(found, execution, copies, asking_at(found.followers, places))
 
 
-def _still(execution: Execution, copies: tuple[Copy, ...], part: Part) -> Counterexample | None:
-    for unsound in ClaimCheck(execution, copies).unsound():
-        if (unsound.part, unsound.claim) == part:
-            return Counterexample(execution, copies, unsound)
+def _still(
+    found: Counterexample, execution: Execution, copies: tuple[Copy, ...], followers: tuple[Follower, ...]
+) -> Counterexample | None:
+    for unsound in ClaimCheck(execution, copies, followers=followers).unsound():
+        if (unsound.part, unsound.claim) == found.part:
+            return Counterexample(execution, copies, followers, unsound)
     return None
 
 
@@ -147,6 +162,8 @@ def report_unsound(found: Counterexample) -> str:
             if before.get(slot) is None or _state(before[slot]) != _state(replica)
         ]
     lines += [f"copy {_copied(execution, copy)}" for copy in found.copies]
+    lines += [f"follower {follower.number}: {ask}" for follower in found.followers for ask in follower.asks]
+    lines += [f"  {output}" for output in observations_of(execution, found.followers)]
     lines.append(f"UNSOUND ({found.unsound.part}, {found.unsound.claim}): {found.unsound.words}")
     return "\n".join(lines)
 

@@ -28,10 +28,13 @@ from kraft_core.evidence.conclusions import Conclusions, conclude
 from kraft_core.evidence.derive import tables
 from kraft_core.evidence.facts import ClusterFacts, label
 from kraft_core.evidence.rows import ClusterEvidence, VoterSetRow
-from kraft_core.findings.facts import RuleFacts
+from kraft_core.findings.describe import observed_watermarks
+from kraft_core.findings.facts import Observation, RuleFacts
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
+from kraft_core.findings.observed_quorum import observed_epochs
 from kraft_core.findings.recovery import RecoveryAdvice, recovery_advice
+from kraft_core.findings.reports import Reports
 from kraft_core.plan.captured_quorum import CapturedQuorum, quorum_of
 from kraft_core.plan.registrations import Registered
 from kraft_core.raft.batches import Batch
@@ -43,6 +46,7 @@ from tests.soundness.execution import (
     can_be_lost,
     can_commit,
 )
+from tests.soundness.following import Follower, followed_logs, observations_of, with_followed
 from tests.soundness.plan_claims import not_safe, registering_all, safe_actions
 
 TIMED = (8, 12, 14, 18)
@@ -59,13 +63,14 @@ class Unsound:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Everything that production code says of some captures."""
+    """Everything that production code says of some captures. reports: what it attributes to the quorum."""
 
     known: Conclusions
     evidence: ClusterEvidence
     findings: list[Finding]
     recovery: RecoveryAdvice
     quorum: CapturedQuorum | None
+    reports: tuple[Observation, ...]
 
     @property
     def errors(self) -> list[Finding]:
@@ -76,25 +81,36 @@ def answers_to(facts: ClusterFacts, rule_facts: RuleFacts | None = None) -> Answ
     known = conclude(facts)
     quorum = quorum_of(known, Registered(()))
     quorum = None if quorum is None else registering_all(quorum)
-    findings = judge(known, rule_facts or RuleFacts())
-    return Answers(known, tables(known), findings, recovery_advice(known, findings), quorum)
+    rule_facts = rule_facts or RuleFacts()
+    findings, reports = judge(known, rule_facts), Reports(known, rule_facts.observations).tied
+    epoch = max((one.leader_epoch for one in reports if one.leader_epoch is not None), default=None)
+    recovery = recovery_advice(known, findings, reported_epoch=epoch)
+    return Answers(known, tables(known), findings, recovery, quorum, reports)
 
 
 class ClaimCheck:
     """One execution, some copies of its directories, and the answers that they give.
 
-    apart: by how much (ms) two clocks that state times may differ.
+    followers: what else is held. apart: by how much (ms) two clocks that state times may differ.
     """
 
     def __init__(
-        self, execution: Execution, copies: tuple[Copy, ...], answers: Answers | None = None
+        self,
+        execution: Execution,
+        copies: tuple[Copy, ...],
+        answers: Answers | None = None,
+        followers: tuple[Follower, ...] = (),
     ) -> None:
         self.execution = execution
         self.copies = copies
-        self.facts = facts_of((execution,), copies)
-        self.answers = answers or answers_to(self.facts)
-        self.last = max(copy.log_at for copy in copies)
-        self.apart = 2 * max(abs(clock_error(execution, copy)) for copy in copies)
+        self.followed = [log for each in followers for log in followed_logs(execution, each)]
+        self.facts = with_followed(facts_of((execution,), copies), execution, followers)
+        observations = tuple(observations_of(execution, followers))
+        self.answers = answers or answers_to(self.facts, RuleFacts(observations=observations))
+        asked = [ask.ended for follower in followers for ask in follower.asks]
+        self.last = max([*(copy.log_at for copy in copies), *asked])
+        clocks = [*(clock_error(execution, copy) for copy in copies), *(each.fast_ms for each in followers)]
+        self.apart = 2 * max(map(abs, clocks))
 
     def unsound(self, nodes: Collection[int] | None = None) -> Iterator[Unsound]:
         """Every answer that is false, in a lawful execution; of the plans those on `nodes`, None: all."""
@@ -132,6 +148,7 @@ class ClaimCheck:
             for log in (self.execution.moments[copy.log_at][copy.slot].log, held_by(self.execution, copy))
             for batch in log.batches
         }
+        places |= {(b.base_offset, b.leader_epoch) for log in self.followed for b in log.batches}
         return [self.execution.batches[place] for place in sorted(places)]
 
     def verdict_on(self, batch: Batch) -> CommitVerdict:
@@ -183,7 +200,8 @@ class ClaimCheck:
     # --- bounds and epochs
 
     def unsound_bounds(self) -> Iterator[Unsound]:
-        for row in self.answers.evidence.high_watermarks:
+        reported = observed_watermarks(self.answers.known, self.answers.reports)
+        for row in (*self.answers.evidence.high_watermarks, *reported):
             least, true, most = (
                 self.execution.high_watermark_at(row.as_of + off) for off in (-self.apart, 0, self.apart)
             )
@@ -198,7 +216,7 @@ class ClaimCheck:
                 )
 
     def _epochs(self) -> Iterator[Unsound]:
-        for row in self.answers.evidence.epochs:
+        for row in observed_epochs(self.answers.evidence.epochs, self.answers.reports):
             leader_id, start = self.execution.leaders.get(row.leader_epoch, (None, None))
             if row.leader_id is not None and leader_id not in (None, row.leader_id):
                 words = f"{row.leader_id} led epoch {row.leader_epoch}; in truth {leader_id} did"

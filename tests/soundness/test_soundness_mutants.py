@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import pytest
@@ -13,8 +15,8 @@ from kraft_core.evidence.commit import CommitStatus
 from kraft_core.evidence.facts import Capture
 from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.log_ends import LogEnds
-from kraft_core.evidence.lower_bounds import LowerBounds
-from kraft_core.findings import recovery_safety
+from kraft_core.evidence.lower_bounds import LowerBound, LowerBounds
+from kraft_core.findings import describe, recovery_safety
 from kraft_core.plan import engine, standings, verdicts
 from kraft_core.plan.engine import World
 from kraft_core.plan.parts import ActionPart
@@ -100,6 +102,21 @@ def an_added_voter_is_taken_for_in_sync(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(verdicts, "_joined", joined)
 
 
+def who_answers_is_the_newest_leader(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(describe, "newest_until", lambda *_: defaultdict(lambda: inf))
+
+
+def an_answer_commits_the_leader_s_log(patch: pytest.MonkeyPatch) -> None:
+    answered = LowerBounds._answered
+
+    def to_its_end(bounds: LowerBounds) -> Iterator[LowerBound]:
+        for one in answered(bounds):
+            end = bounds.lineage.lines[one.leader_epoch].end_offset
+            yield replace(one, commits=((one.leader_epoch, end),))
+
+    patch.setattr(LowerBounds, "_answered", to_its_end)
+
+
 MUTANTS: tuple[tuple[Patch, str], ...] = (
     (file_times_count, "uncommitted"),
     (a_leader_counts_that_is_no_voter, "committed"),
@@ -113,6 +130,8 @@ MUTANTS: tuple[tuple[Patch, str], ...] = (
     (who_lags_counts_for_a_plan, "Replace"),
     (who_lags_counts_for_a_plan, "Update"),
     (an_added_voter_is_taken_for_in_sync, "Add"),
+    (who_answers_is_the_newest_leader, "upper bound"),
+    (an_answer_commits_the_leader_s_log, "committed"),
 )
 
 
