@@ -108,7 +108,8 @@ class ClaimCheck:
         observations = tuple(observations_of(execution, followers))
         self.answers = answers or answers_to(self.facts, RuleFacts(observations=observations))
         asked = [ask.ended for follower in followers for ask in follower.asks]
-        self.last = max([*(copy.log_at for copy in copies), *asked])
+        self.last_copied = max(copy.log_at for copy in copies)
+        self.last = max([self.last_copied, *asked])
         clocks = [*(clock_error(execution, copy) for copy in copies), *(each.fast_ms for each in followers)]
         self.apart = 2 * max(map(abs, clocks))
 
@@ -291,7 +292,9 @@ class ClaimCheck:
             return
         earliest = self._earliest(list(self.copies)) - self.apart
         for action, verdict in safe_actions(quorum, nodes):
-            found = not_safe(self.execution, quorum, action, earliest, {*self._moments(quorum), self.last})
+            found = not_safe(
+                self.execution, quorum, action, earliest, {*self._moments(quorum), self.last_copied}
+            )
             if found:
                 words = f"{action} is safe as of {self._when(quorum.evidence_from)}: {verdict.reason}"
                 yield Unsound("plan", type(action).__name__, f"{words}; in truth {found}")

@@ -93,6 +93,8 @@ def followed_logs(execution: Execution, follower: Follower) -> list[FollowedLog]
         if leader.epoch < led_in or high_watermark is None or not ask.batches:
             continue
         led_in, log = leader.epoch, leader.log
+        if copies and copies[-1].batches and _has_lost(leader, copies[-1].batches[-1]):
+            break
         snapshot, start = log.latest_snapshot, log.start_offset
         if position < start and snapshot is not None:
             copies.append(FollowedLog(snapshot))
@@ -110,6 +112,12 @@ def followed_logs(execution: Execution, follower: Follower) -> list[FollowedLog]
             newest = execution.appended_at[_place(copies[-1].batches[-1])]
             copies[-1].noted = max(execution.at[ask.ended] + follower.fast_ms, newest)
     return [copy for copy in copies if copy.batches]
+
+
+def _has_lost(leader: Replica, last: Batch) -> bool:
+    """Whether its log has no or another batch where this one was read: then it is not followed any more."""
+    held = leader.log.batches.holding(last.base_offset)
+    return leader.log.end_offset < last.end_offset or (held is not None and held != last)
 
 
 def _epoch(copy: FollowedLog) -> int:

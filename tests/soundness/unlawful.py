@@ -21,20 +21,29 @@ from tests.soundness.captures import Copy, facts_of, rule_facts_of
 from tests.soundness.claims import Answers, ClaimCheck, Unsound, answers_to
 from tests.soundness.drawing import copies_around_a_new_disk, random_copies, random_execution, random_setup
 from tests.soundness.execution import Execution, Place, go_on, may_lose_disk, run_script
+from tests.soundness.following import Follower, observations_of, random_followers, with_followed
 from tests.soundness.moves import EmptyDisk, EmptyStaticDisk, Restore, SecondDirectory
 
 MOST_DRAWN = 150  # runs for one that shows its fault
 
 
 class FaultyCopies:
-    """Copies of an execution, or of two that began as one, and the facts that they give."""
+    """Copies of an execution, or of two that began as one, and the facts that they give.
 
-    def __init__(self, lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> None:
+    followers: of the execution, if it is one.
+    """
+
+    def __init__(
+        self, lives: tuple[Execution, ...], copies: tuple[Copy, ...], followers: tuple[Follower, ...] = ()
+    ) -> None:
         self.lives = lives
         self.copies = copies
-        self.rule_facts = rule_facts_of(lives, copies)
+        self.followers = followers
+        observations = tuple(observations_of(lives[0], followers))
+        self.rule_facts = replace(rule_facts_of(lives, copies), observations=observations)
         contested = {conflict.leader_epoch for conflict in self.rule_facts.batch_conflicts}
-        self.facts = replace(facts_of(lives, copies), contested_epochs=tuple(sorted(contested)))
+        facts = with_followed(facts_of(lives, copies), lives[0], followers)
+        self.facts = replace(facts, contested_epochs=tuple(sorted(contested)))
         known = {capture.capture_id: capture for capture in conclude(self.facts).facts.captures}
         self.captures = tuple(known[capture.capture_id] for capture in self.facts.captures)
 
@@ -72,15 +81,30 @@ def check_unlawful(kind: Unlawful, shown: int, seed: int) -> Raised:
         sample = kind.draw(random.Random(run_seed))
         raised.runs += 1
         if kind.shows(sample):
+            sample = _followed(sample, run_seed)
+        if kind.shows(sample):
             raised.shown += 1
             raised.failures += [(run_seed, words) for words in failures(kind, sample)]
     return raised
 
 
+def _followed(sample: FaultyCopies, seed: int) -> FaultyCopies:
+    """With what was followed of the execution, where there is one."""
+    execution, *others = sample.lives
+    if others:
+        return sample
+    followers = random_followers(random.Random(f"{seed} followed"), execution)
+    return FaultyCopies(sample.lives, sample.copies, followers)
+
+
 def failures(kind: Unlawful, sample: FaultyCopies) -> Iterator[str]:
     """What was said wrongly, or not said."""
     answers = answers_to(sample.facts, sample.rule_facts)
-    check = ClaimCheck(sample.lives[0], sample.copies, answers) if len(sample.lives) == 1 else None
+    check = (
+        ClaimCheck(sample.lives[0], sample.copies, answers, sample.followers)
+        if len(sample.lives) == 1
+        else None
+    )
     if check is None:
         yield from _false_in_each_life(sample, answers)
     if check is not None and kind.expects in ("truth", "true answers"):
@@ -254,10 +278,19 @@ def _upgrade_beside_static_disk(sample: FaultyCopies) -> bool:
 
 
 def _two_directories(sample: FaultyCopies) -> bool:
-    """Two directories of one voter's id, both known and with a log."""
-    voters = sample.lives[0].script.setup.voters
-    held = {(c.node_id, c.directory_id) for c in sample.captures if c.node_id <= voters and _names_its_log(c)}
-    return len(held) > len({node for node, _ in held})
+    """Two directories of one voter's id, both known, with a log, and in use when voters had ids alone.
+
+    After an upgrade of kraft.version another disk may lawfully follow.
+    """
+    execution = sample.lives[0]
+    replaced = [isinstance(move, EmptyStaticDisk) for _, move in execution.script.moves]
+    if True not in replaced:
+        return False
+    after = execution.moments[replaced.index(True) + 1].values()
+    static = {replica.key for replica in (*execution.moments[0].values(), *after)}
+    held = {c.replica for c in sample.captures if c.replica in static and _names_its_log(c)}
+    voters = execution.script.setup.voters
+    return any(one.id == other.id <= voters and one != other for one in held for other in held)
 
 
 def _two_live_directories(sample: FaultyCopies) -> bool:
