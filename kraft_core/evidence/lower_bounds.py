@@ -158,11 +158,17 @@ class LowerBounds:
             yield self._bound("voters_record", epoch, record.offset, bound, at, words, proven, epoch)
 
     def _followed(self) -> Iterator[LowerBound]:
-        """The end of what was followed. A leader of its last epoch or of a later one sent it."""
+        """The end of what was followed. A leader of its last epoch or of a later one sent it.
+
+        The stated time is that of a pass that read all, and no record is later. Where one is, a pass read it
+        that did not end, at an unknown time.
+        """
         unlawful = [epoch for epoch in self.in_force.elections if self.in_force.is_unlawful(epoch)]
         for copy in self.facts.followed:
             at = copy.captured_until
             if at is None or not copy.epoch_ranges or self._contested(copy.epoch_ranges[-1].leader_epoch):
+                continue
+            if copy.epoch_ranges[-1].last_appended_at > at:
                 continue
             epoch, end = copy.epoch_ranges[-1].leader_epoch, copy.epoch_ranges[-1].end_offset
             believed = any(each >= epoch for each in unlawful)

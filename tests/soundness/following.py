@@ -41,7 +41,8 @@ class Ask:
 
     samples: it asks for the quorum; live: by kraftlake follow, else by describe. batches: so many are read,
     at most. restarts: it was started again before, and remembers no more than its last batch. is_full: its
-    copy was full, and another one begins.
+    copy was full, and another one begins. is_killed: before it noted the time, if what it read is later than
+    the time that it noted last.
     """
 
     slot: int
@@ -53,6 +54,7 @@ class Ask:
     batches: int = _ALL
     restarts: bool = False
     is_full: bool = False
+    is_killed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +111,9 @@ def followed_logs(execution: Execution, follower: Follower) -> list[FollowedLog]
             copies[-1].batches += read
             position = read[-1].end_offset
         if copies and copies[-1].batches:
-            newest = execution.appended_at[_place(copies[-1].batches[-1])]
-            copies[-1].noted = max(execution.at[ask.ended] + follower.fast_ms, newest)
+            newest, noted = execution.appended_at[_place(copies[-1].batches[-1])], copies[-1].noted
+            if not (ask.is_killed and 0 < noted < newest):
+                copies[-1].noted = max(execution.at[ask.ended] + follower.fast_ms, newest)
     return [copy for copy in copies if copy.batches]
 
 
@@ -288,6 +291,7 @@ def _asks(
             batches=source.choice((_ALL, _ALL, 1, 2, 0)),
             restarts=source.random() < 0.2,
             is_full=source.random() < 0.2,
+            is_killed=source.random() < 0.1,
         )
         for at, slot in sorted(set(drawn))
         if at <= until

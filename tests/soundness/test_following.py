@@ -49,7 +49,9 @@ def test_what_is_followed_is_committed_by_then(seed: int) -> None:
     execution, followers = drawn(seed)
     for log in (log for follower in followers for log in followed_logs(execution, follower)):
         assert log.batches
-        assert all(
+        newest = log.batches[-1]
+        is_noted = log.noted >= execution.appended_at[newest.base_offset, newest.leader_epoch]
+        assert not is_noted or all(
             execution.committed_at[batch.base_offset, batch.leader_epoch] <= log.noted
             for batch in log.batches
         )
@@ -112,6 +114,16 @@ def test_an_epoch_that_was_only_followed_is_concluded() -> None:
     facts = with_followed(ClusterFacts("c"), execution, [follower])
     assert [capture.node_id for capture in facts.followed] == [-1]
     assert [each.high_watermark for each in facts.answered] == [check.followed[0].batches[-1].end_offset]
+
+
+def test_what_was_read_by_a_pass_that_was_killed_is_noted_later() -> None:
+    execution = executed(*COMMITTED, Append(1, 2), Pull(2, 1, 2))
+    asks = tuple(Ask(1, at, at, at, is_killed=at == 8) for at in (5, 8))
+    (log,) = followed_logs(execution, Follower(1, asks))
+    assert (log.noted, log.batches[-1].end_offset) == (execution.at[5], execution.high_watermarks[8])
+    copies = (Copy(3, 0, 0, execution.at[0], 0),)
+    check = ClaimCheck(execution, copies, followers=(Follower(1, asks),))
+    assert [*check.unsound()] == []
 
 
 def test_asks_can_be_left_out_one_by_one() -> None:

@@ -75,6 +75,14 @@ def test_without_a_time_it_proves_nothing() -> None:
     assert ranges(found) == ["1: 0-30 undecided"]
 
 
+def test_what_was_read_after_the_stated_time_was_committed_at_an_unknown_one() -> None:
+    """follow was killed before the pass ended: the last record, of 290, was read later."""
+    found = derive(with_followed(begun(), "1:0-30", at=289))
+    assert [row for row in found.high_watermarks if row.evidence == "live"] == []
+    assert ranges(found) == ["1: 0-30 undecided"]
+    assert ranges(derive(with_followed(begun(), "1:0-30", at=290))) == ["1: 0-30 committed"]
+
+
 def test_where_captures_contradict_it_nothing_is_proven() -> None:
     facts = replace(with_followed(begun().capture("1", 900, "1:0-30", 1), "1:0-30"), contested_epochs=(1,))
     found = derive(facts)
