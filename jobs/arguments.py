@@ -75,7 +75,6 @@ def add_captures(parser: argparse.ArgumentParser) -> None:
     """What to read, and facts that the captures themselves may lack."""
     parser.add_argument(
         "--captures",
-        nargs="+",
         action=AddValues,
         required=True,
         metavar="PATH",
@@ -137,7 +136,10 @@ def add_identity(parser: argparse.ArgumentParser) -> None:
 
 
 class AddValues(argparse.Action):
-    """Each use adds its values to those of the uses before; the first replaces those of the settings."""
+    """One value or several: each use adds to the uses before; the first replaces those of the settings."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, nargs="+", **options)
 
     def __call__(self, _: Any, namespace: argparse.Namespace, values: Any, __: str | None = None) -> None:
         held = getattr(namespace, self.dest, None)

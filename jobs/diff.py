@@ -11,6 +11,7 @@ from typing import Any
 
 from jobs.arguments import add_format
 from jobs.diff_voters import QuorumDifferences, quorum_differences, unknown_words
+from jobs.diff_ways import counted_ways, difference_data, way_of
 from jobs.runtime.local_paths import local_path
 from jobs.runtime.long_lists import add_limit, limit_of, say_more
 from jobs.runtime.outcome import ExitCode, Failure
@@ -180,7 +181,7 @@ def _lines(
     for kind in tables.KINDS:
         of_kind = [each for each in found if each.kind == kind]
         if of_kind:
-            yield f"{kind}: {_count(of_kind)}"
+            yield f"{kind}: {counted_ways(way_of(each.before, each.after) for each in of_kind)}"
         for each in of_kind:
             if each.kind == tables.PARTITIONS and each.key[0] in in_topics:
                 continue
@@ -203,17 +204,6 @@ def _partitions_of_whole_topics(found: list[Difference]) -> Counter[str]:
     return Counter(each.key[0] for each in found if each.kind == tables.PARTITIONS and each.key[0] in whole)
 
 
-def _count(found: list[Difference]) -> str:
-    counts = Counter(_way(each) for each in found)
-    return ", ".join(f"{counts[way]} {way}" for way in ("added", "removed", "changed") if counts[way])
-
-
-def _way(difference: Difference) -> str:
-    if difference.before is None:
-        return "added"
-    return "removed" if difference.after is None else "changed"
-
-
 def _data(before: _End, after: _End, found: list[Difference], quorum: QuorumDifferences) -> dict[str, Any]:
     def end(one: _End) -> dict[str, Any]:
         unknown = [unknown_words(one.at)] if any(one.at is at for at in quorum.unknown) else []
@@ -229,11 +219,10 @@ def _data(before: _End, after: _End, found: list[Difference], quorum: QuorumDiff
 def _difference(each: Difference) -> dict[str, Any]:
     row = BY_NAME[each.kind].row
     both = each.before is not None and each.after is not None
-    return {
-        "kind": each.kind,
-        "subject": change_text.thing(each.kind, each.before if each.after is None else each.after),
-        "change": _way(each),
-        "columns": change_text.changed_columns(each.kind, each.before, each.after) if both else None,
-        "before": None if each.before is None else row(each.before),
-        "after": None if each.after is None else row(each.after),
-    }
+    return difference_data(
+        each.kind,
+        change_text.thing(each.kind, each.before if each.after is None else each.after),
+        change_text.changed_columns(each.kind, each.before, each.after) if both else None,
+        None if each.before is None else row(each.before),
+        None if each.after is None else row(each.after),
+    )

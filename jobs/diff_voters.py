@@ -5,18 +5,16 @@ They are in control records, which are not part of the image.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jobs.diff_ways import counted_ways, difference_data, way_of
 from jobs.time_travel.opened_moment import OpenedMoment
 from jobs.time_travel.shell_quorum import endpoint_words, one_voter_data
 from jobs.time_travel.source import SourcedVoterSet, voters_at
 from kraft_core.messages.releases import KRAFT_VERSION
 from kraft_core.raft.voters import ReplicaKey, Voter
-
-WAYS = ("added", "removed", "changed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +24,6 @@ class VoterDifference:
     before: Voter | None
     after: Voter | None
     columns: tuple[str, ...] = ()
-
-    @property
-    def way(self) -> str:
-        return WAYS[0 if self.before is None else 1 if self.after is None else 2]
 
     @property
     def subject(self) -> str:
@@ -53,8 +47,7 @@ class QuorumDifferences:
         if self.levels is not None:
             yield f"{KRAFT_VERSION}: {self.levels[0]} -> {self.levels[1]}"
         if self.voters:
-            ways = Counter(each.way for each in self.voters)
-            yield "voters: " + ", ".join(f"{ways[way]} {way}" for way in WAYS if ways[way])
+            yield f"voters: {counted_ways(way_of(each.before, each.after) for each in self.voters)}"
         for each in self.voters[: most or None]:
             yield f"  {each.subject}: {_change_words(each)}"
 
@@ -63,10 +56,10 @@ class QuorumDifferences:
         """As those of the image in the JSON."""
         if self.levels is not None:
             before, after = ({"level": level} for level in self.levels)
-            yield _row("kraft_version", KRAFT_VERSION, "changed", ["level"], before, after)
+            yield difference_data("kraft_version", KRAFT_VERSION, ["level"], before, after)
         for each in self.voters:
             before, after = (None if v is None else one_voter_data(v) for v in (each.before, each.after))
-            yield _row("voters", each.subject, each.way, list(each.columns) or None, before, after)
+            yield difference_data("voters", each.subject, list(each.columns) or None, before, after)
 
 
 def quorum_differences(before: OpenedMoment, after: OpenedMoment) -> QuorumDifferences:
@@ -118,10 +111,11 @@ def _columns(before: Voter | None, after: Voter | None, is_static: bool) -> tupl
 
 
 def _change_words(each: VoterDifference) -> str:
+    way = way_of(each.before, each.after)
     if each.after is None or (each.before is None and not each.after.endpoints):
-        return each.way
+        return way
     if each.before is None:
-        return f"{each.way}: {_words('endpoints', each.after)}, {_words('versions', each.after)}"
+        return f"{way}: {_words('endpoints', each.after)}, {_words('versions', each.after)}"
     names = list(dict.fromkeys("versions" if "version" in column else column for column in each.columns))
     return ", ".join(_step(name, each.before, each.after) for name in names)
 
@@ -137,8 +131,3 @@ def _words(name: str, voter: Voter) -> str:
     if name == "endpoints":
         return endpoint_words(voter)
     return f"{KRAFT_VERSION} {voter.min_supported_version} to {voter.max_supported_version}"
-
-
-def _row(kind: str, subject: str, change: str, columns: list[str] | None, before: Any, after: Any) -> Any:
-    values = {"columns": columns, "before": before, "after": after}
-    return {"kind": kind, "subject": subject, "change": change, **values}

@@ -84,7 +84,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--without",
         type=int,
-        nargs="+",
         action=AddValues,
         default=[],
         metavar="N",

@@ -133,7 +133,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--captures",
         type=local_path,
-        nargs="+",
         action=AddValues,
         metavar="PATH",
         help="captured directories; repeatable",

@@ -117,7 +117,6 @@ def add_broker_dirs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--broker-dirs",
         type=local_path,
-        nargs="+",
         default=[],
         action=AddValues,
         metavar="PATH",

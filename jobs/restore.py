@@ -59,7 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     apply.add_argument(
         "--accept-loss",
-        nargs="+",
         action=AddValues,
         default=[],
         metavar="NAME",
@@ -142,7 +141,6 @@ def _add_nodes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--voters",
         type=voter_of,
-        nargs="+",
         action=AddValues,
         required=True,
         metavar="ID@HOST:PORT",
@@ -157,7 +155,6 @@ def _add_nodes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gone",
         type=int,
-        nargs="+",
         action=AddValues,
         default=[],
         metavar="ID",
@@ -167,7 +164,6 @@ def _add_nodes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lost-brokers",
         type=int,
-        nargs="+",
         action=AddValues,
         default=[],
         metavar="ID",
@@ -176,7 +172,6 @@ def _add_nodes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--brokers-back",
         type=int,
-        nargs="+",
         action=AddValues,
         metavar="ID",
         help="the only brokers that come back; repeatable (default: all registered ones except "
@@ -188,7 +183,6 @@ def _add_captures(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--captures",
         type=local_path,
-        nargs="+",
         action=AddValues,
         required=True,
         metavar="PATH",
@@ -198,7 +192,6 @@ def _add_captures(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--broker-dirs",
         type=local_path,
-        nargs="+",
         action=AddValues,
         default=[],
         metavar="PATH",

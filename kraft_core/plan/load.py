@@ -18,7 +18,7 @@ from kraft_core.plan.captured_quorum import CapturedQuorum
 from kraft_core.plan.load_logs import Obstacle, ReplicaLoad, load_of
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.standings import Standing
-from kraft_core.plan.steps import PlanStep
+from kraft_core.plan.steps import CAPTURE, PlanStep
 from kraft_core.wording import count, first_named
 
 OLDEST = RELEASES["3.9"]
@@ -220,7 +220,7 @@ def _out(found: list[_Found]) -> Iterator[PlanStep]:
 def _know_more() -> Iterator[PlanStep]:
     yield PlanStep(
         "capture what is missing: every voter, its log, checkpoints and quorum-state",
-        "kraftlake capture METADATA_LOG_DIR --to FOLDER",
+        CAPTURE,
         "plan again, and continue only if it is SAFE",
     )
 

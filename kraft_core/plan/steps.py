@@ -32,14 +32,15 @@ class PlanStep:
     expect: str | None = None
 
 
+CAPTURE = "kraftlake capture METADATA_LOG_DIR --to FOLDER"
 CAPTURE_MORE = PlanStep(
     "capture what is missing, quorum-state after the log",
-    "kraftlake capture METADATA_LOG_DIR --to FOLDER",
+    CAPTURE,
     "plan again, and continue only if it is SAFE",
 )
 _CAPTURE_DIRECTORIES = PlanStep(
     "capture the log directory of every voter: it has the directory id",
-    "kraftlake capture METADATA_LOG_DIR --to FOLDER",
+    CAPTURE,
     "plan again with --captures FOLDER, and continue only if it is SAFE",
 )
 

@@ -41,7 +41,7 @@ WHOLE_SCOPE = Scope()
 
 def read_by_spark(lake: Lake) -> set[Table]:
     """The tables that are too large for delta-rs."""
-    return {t for t in TABLES if lake.exists(t) and delta_rs.size_bytes(lake.path, t) >= SMALL_TABLE_BYTES}
+    return {t for t in TABLES if delta_rs.size_bytes(lake.path, t) >= SMALL_TABLE_BYTES}
 
 
 def lake_frames(lake: Lake, large: Collection[Table]) -> dict[str, DataFrame]:
