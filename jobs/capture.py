@@ -131,7 +131,7 @@ def _controller_dirs(sources: list[Path], target: Path) -> tuple[list[Controller
         directories |= {each.path.resolve(): each for each in found.directories}
         without = () if found.directories else found.without_log
         refused = (each for each in found.refused if each.path.name != LOST_AND_FOUND)
-        skipped += [f"{each.path}: {each.reason}" for each in (*refused, *without)]
+        skipped += map(str, (*refused, *without))
         if not found.directories:
             empty.append(source)
     if not directories:

@@ -125,7 +125,7 @@ def _words(replica: DescribedReplica, sample: QuorumSample) -> str:
     known = replica.directory_id != ZERO_UUID
     name = f"{replica.node_id} ({replica.directory_id}) {role}" if known else f"{replica.node_id} {role}"
     listeners = quorum.endpoints.get(replica.node_id, ()) if replica.is_voter else ()
-    where = "".join(f", {end.name}://{end.host}:{end.port}" for end in listeners)
+    where = "".join(f", {end}" for end in listeners)
     if replica == quorum.leader:
         return f"{name}, leads: log end {replica.log_end_offset}{where}"
     if replica.log_end_offset is None:

@@ -20,7 +20,7 @@ from kraft_core.format.kafka_dump import (
     FileDump,
     Piece,
 )
-from kraft_core.format.log_dirs import RefusedPath
+from kraft_core.format.log_dirs import UnreadPath
 from kraft_core.format.mapped_file import mapped
 from kraft_core.wording import count
 
@@ -49,7 +49,7 @@ def dump_as_kafka(given: Sequence[str], args: argparse.Namespace) -> ExitCode:
     out.flush()
     _report_jumps(dumps)
     faults = [line for file, dump in dumps.items() for line in _faults(file, dump)]
-    faults += [f"{item.path}: not read: {item.reason}" for item in found if isinstance(item, RefusedPath)]
+    faults += [f"{item.path}: not read: {item.reason}" for item in found if isinstance(item, UnreadPath)]
     for line in faults:
         warn_line(line)
     if not any(dump.batches or dump.is_empty_log for dump in dumps.values()):
@@ -81,7 +81,7 @@ def _options(args: argparse.Namespace) -> DumpOptions:
     )
 
 
-def _found(given: Iterable[str]) -> Iterator[str | RefusedPath]:
+def _found(given: Iterable[str]) -> Iterator[str | UnreadPath]:
     """Each file as Java's File writes its path, or what is not read; Failure for Kafka's index files."""
     for path in given:
         if Path(path).is_dir():
@@ -89,7 +89,7 @@ def _found(given: Iterable[str]) -> Iterator[str | RefusedPath]:
             from kraft_core.format.log_files import find_log_files
 
             for item in find_log_files(Path(path)):
-                yield item if isinstance(item, RefusedPath) else str(item)
+                yield item if isinstance(item, UnreadPath) else str(item)
         elif Path(path).suffix in _OTHER_SUFFIXES:
             raise Failure(f"{path} is not a log: dump reads .log and .checkpoint files, not Kafka's indexes")
         else:

@@ -16,7 +16,7 @@ from jobs.runtime.long_lists import limit_of, say_more
 from jobs.runtime.outcome import ExitCode
 from jobs.runtime.output import print_line, warn_line
 from kraft_core.format.codec import to_json
-from kraft_core.format.log_dirs import BOOTSTRAP_NAME, RefusedPath, refuse_old
+from kraft_core.format.log_dirs import BOOTSTRAP_NAME, UnreadPath, refuse_old
 from kraft_core.format.log_files import find_log_files, parse_segment_name
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record, read_batch
@@ -85,7 +85,7 @@ def _dump_path(path: Path, tally: _Tally, limit: int | None) -> Iterator[tuple[s
         p.parent: p for p in found if isinstance(p, Path) and parse_segment_name(p.name) is not None
     }
     for item in found:
-        if isinstance(item, RefusedPath):
+        if isinstance(item, UnreadPath):
             yield _Fault("refused", str(item.path), {"reason": item.reason})
             continue
         try:

@@ -145,7 +145,7 @@ def question(planned: ReadPlan, known: KnownCopies, record: RunRecord) -> str:
         _is_ingest(record),
         planned.selection.verify,
         len(planned.left_out),
-        len(planned.unreadable),
+        planned.unreadable,
         planned.ignored_files,
         described,
         [(each.cluster_id, each.capture_id) for each in planned.broker_dirs],

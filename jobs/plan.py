@@ -38,6 +38,7 @@ from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_answer, print_line
 from jobs.time_travel.moment import iso
+from kraft_core.addresses import parse_address
 from kraft_core.evidence.facts import label
 from kraft_core.format.capture import STATED_SOURCES
 from kraft_core.messages.uuid_text import random_uuid
@@ -164,10 +165,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def endpoint(text: str) -> Endpoint:
     """NAME://HOST:PORT."""
     name, _, address = text.partition("://")
-    host, _, port = address.rpartition(":")
-    if not name or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+    place = parse_address(address)
+    if not name or place is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not an endpoint such as CONTROLLER://host-1:9093")
-    return Endpoint(name, host, int(port))
+    return Endpoint(name, *place)
 
 
 def action_of(args: argparse.Namespace) -> Action:

@@ -94,7 +94,7 @@ def _of_captures(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str], d
     cluster, directories = chosen.facts.cluster_id, chosen.directories
     owners = [(d, identity(d, cluster_id, args.node_id, given.of(d.path))) for d in found.directories]
     quorum = known(quorum_of(conclude(chosen.facts), registered(directories)), cluster)
-    unread = [f"{path.path}: {path.reason}" for path in found.refused]
+    unread = list(map(str, found.refused))
     unread += [_lacks_ids(d) for d, who in owners if who is None]
     unread += [line for directory in directories for line in fault_lines(directory)]
     return (

@@ -10,6 +10,7 @@ from jobs.arguments import AddValues, add_cluster_id, add_format, add_wait, mome
 from jobs.runtime.lakes import lake_folder
 from jobs.runtime.local_paths import local_path, output_file
 from jobs.runtime.outcome import Failure
+from kraft_core.addresses import parse_address
 
 EXAMPLES = """examples:
   kraftlake restore plan --captures /backup/controllers --voters 1@ctl-1:9093 --gone 2 3 --brokers-stopped
@@ -35,10 +36,10 @@ class VoterAddress:
 def voter_of(text: str) -> VoterAddress:
     """ID@HOST:PORT."""
     id_, _, address = text.partition("@")
-    host, _, port = address.rpartition(":")
-    if not id_.isdecimal() or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+    place = parse_address(address)
+    if not id_.isdecimal() or place is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a voter such as 1@host-1:9093")
-    return VoterAddress(int(id_), host, int(port))
+    return VoterAddress(int(id_), *place)
 
 
 def line_of(text: str) -> tuple[int, int]:

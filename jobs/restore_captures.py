@@ -71,7 +71,7 @@ def captured(inputs: PlanInputs, args: argparse.Namespace) -> Captured:
         if len(named) > 1:
             raise Failure(f"several histories have a log that ends at {line[0]}@{line[1]}")
         chosen = named[0] if named else chosen
-    unread = [f"{each.path}: {each.reason}." for each in found.refused]
+    unread = [f"{each}." for each in found.refused]
     unread += [f"{d.path}: {missing_ids(d)} in meta.properties." for d in found.directories if missing_ids(d)]
     unread += [f"{text}." for life in lives for d in life.directories for text in fault_lines(d)]
     return Captured(chosen, [life for life in lives if life is not chosen], unread)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from jobs.restore_plan import first_brokers
 from jobs.time_travel.moment import iso
+from kraft_core.addresses import address_text
 from kraft_core.evidence.facts import label
 from kraft_core.format.log_dirs import LOG_DIR_NAME
 from kraft_core.restore.content import MOST_NAMED
@@ -89,7 +90,7 @@ def runbook(request: RestoreRequest, plan: Restoration, out: Path | None) -> Ite
 
 def _steps(request: RestoreRequest, plan: Restoration, made: Restored, out: Path | None) -> Iterator[str]:
     voters = request.voters
-    servers = ",".join(f"{v.host}:{v.port}" for v in voters)
+    servers = ",".join(address_text(v.host, v.port) for v in voters)
     names = sorted({loss.name for loss in plan.losses})
     accepted = f" --accept-loss {' '.join(names)}" if names else ""
     yield "stop all old controllers, and move their metadata directories away: they could elect a leader too"
@@ -119,7 +120,7 @@ def _steps(request: RestoreRequest, plan: Restoration, made: Restored, out: Path
         yield f"configure controller.quorum.bootstrap.servers={servers} on all nodes"
         yield "remove controller.quorum.voters on all nodes"
     else:
-        static = ",".join(f"{v.id}@{v.host}:{v.port}" for v in voters)
+        static = ",".join(f"{v.id}@{address_text(v.host, v.port)}" for v in voters)
         yield f"configure controller.quorum.voters={static} on all nodes"
     yield (
         f"start the voters; kafka-metadata-quorum.sh --bootstrap-controller {servers} describe --status "

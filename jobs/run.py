@@ -97,8 +97,8 @@ def read_captures(
         counted = Counted()
         with progress.shown("captures", counted, "directories"):
             planned = plan(arguments.selection_of(args, inputs), inputs.left_out, counted)
-        for line in planned.left_out:
-            progress.say(f"left out: {inputs.named(line)}")
+        for path in planned.left_out:
+            progress.say(f"left out: {inputs.named(str(path))}")
         for line in planned.faults:
             progress.say(inputs.named(line))
         seen = must_be_whole(args.lake)
@@ -106,7 +106,7 @@ def read_captures(
             check_start(args, make_lake=True)
             print_plan(planned, inputs)
             if planned.unreadable:
-                warn_line(f"kraftlake {args.verb}: {unread_words(len(planned.unreadable))}")
+                warn_line(f"kraftlake {args.verb}: {unread_words(planned.unreadable)}")
                 return ExitCode.FOUND
             unreadable = any(copy.directory.unreadable for copy in planned.captures)
             return ExitCode.FOUND if unreadable and args.fail_on != "never" else ExitCode.FINE

@@ -7,14 +7,14 @@ folder of each partition which topic id it has. Without a stated time they are n
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from jobs.captures.copying import COPYING
 from jobs.runtime.outcome import reason_of
 from kraft_core.format.capture import CAPTURE_JSON
-from kraft_core.format.log_dirs import is_unreadable
+from kraft_core.format.log_dirs import UnreadPath, is_unreadable
 from kraft_core.format.side_files import InvalidSideFileError, read_capture_json, read_meta_properties
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.restore.broker_dirs import BrokerDirError, HeldPartition, broker_log_dir, stray_partitions
@@ -23,6 +23,8 @@ from transforms.lake.arrow_rows import Row, moment
 UNFINISHED = (
     "an unfinished copy: kraftlake capture is making it, or was killed; remove it then, and capture again"
 )
+# The files that are read of a copy.
+_FILES = {CAPTURE_JSON, "meta.properties", "partition.metadata", "leader-epoch-checkpoint"}
 _INTS = range(1 << 31)
 
 
@@ -37,35 +39,39 @@ class CapturedBrokerDir:
 
 @dataclass(frozen=True, slots=True)
 class BrokerDirs:
-    """The copies found, each once, and a line for each that is skipped. paths: of all, also skipped ones.
+    """The copies found, each once, and those that are skipped. paths: of all, also skipped ones.
 
-    unreadable: those lines that are about what exists, but could not be listed, opened or read.
     An unfinished copy of a controller's directory is skipped, too: its metadata log has another name.
     """
 
     found: tuple[CapturedBrokerDir, ...] = ()
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[UnreadPath, ...] = ()
     paths: frozenset[Path] = frozenset()
-    unreadable: tuple[str, ...] = ()
 
 
 def find_broker_dirs(
     paths: Iterable[Path],
     clusters: Collection[str],
     cluster_of: Callable[[Path, str | None], str | None],
+    unreadable: Mapping[Path, str],
 ) -> BrokerDirs:
     """The copies among log directories without a metadata log, of these clusters if any are named.
 
-    cluster_of: the cluster id of a path, and that in its meta.properties.
+    cluster_of: the cluster id of a path, and that in its meta.properties. unreadable: files that the caller
+    could not supply, with the reason: a copy that lacks one is skipped.
     """
+    missed = {path: reason for path, reason in unreadable.items() if path.name in _FILES}
     found: dict[tuple[str, str], CapturedBrokerDir] = {}
-    left_out: list[str] = []
-    unreadable: list[str] = []
+    left_out: list[UnreadPath] = []
     copies: set[Path] = set()
     for path in paths:
         if path.name.startswith(COPYING):
             copies.add(path)
-            left_out.append(f"{path}: {UNFINISHED}")
+            left_out.append(UnreadPath(path, UNFINISHED))
+            continue
+        if lost := [file for file in missed if path in file.parents]:
+            copies.add(path)
+            left_out += [UnreadPath(file, missed[file], is_unreadable=True) for file in lost]
             continue
         if not (path / CAPTURE_JSON).is_file():
             continue
@@ -73,13 +79,12 @@ def find_broker_dirs(
         try:
             captured = _captured(path, cluster_of)
         except (BrokerDirError, InvalidSideFileError, OSError, ValueError) as error:
-            left_out.append(f"{path}: {reason_of(error)}")
-            unreadable += left_out[-1:] if is_unreadable(error) else ()
+            left_out.append(UnreadPath(path, reason_of(error), is_unreadable(error)))
             continue
         if not clusters or captured.cluster_id in clusters:
             found[captured.cluster_id, captured.capture_id] = captured
     copied = tuple(found[key] for key in sorted(found))
-    return BrokerDirs(copied, tuple(left_out), frozenset(copies), tuple(unreadable))
+    return BrokerDirs(copied, tuple(left_out), frozenset(copies))
 
 
 def _captured(path: Path, cluster_of: Callable[[Path, str | None], str | None]) -> CapturedBrokerDir:

@@ -11,14 +11,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from jobs.runtime.outcome import reason_of
 from kraft_core.findings.describe import is_output, parse_describe
 from kraft_core.findings.facts import Observation
-from kraft_core.format.log_dirs import LOG_DIR_NAME, is_unreadable
+from kraft_core.format.log_dirs import LOG_DIR_NAME, UnreadPath, is_unreadable
 
 NAME = re.compile(r"\d{13}(?:-(\d{13}))?(?:[-_.].*)?\.txt", re.ASCII)
 CLUSTER = re.compile(r"^ClusterId:[ \t]*(\S+)", re.MULTILINE)
@@ -39,14 +40,10 @@ class DescribeFile:
 
 @dataclass(frozen=True, slots=True)
 class DescribeFiles:
-    """The outputs found, each once, and a line for each that is skipped.
-
-    unreadable: those lines that are about files that could not be opened or read.
-    """
+    """The outputs found, each once, and those that are skipped."""
 
     files: tuple[DescribeFile, ...] = ()
-    left_out: tuple[str, ...] = ()
-    unreadable: tuple[str, ...] = ()
+    left_out: tuple[UnreadPath, ...] = ()
 
 
 def _not_given(path: Path) -> None:
@@ -57,30 +54,34 @@ def find_describe_files(
     roots: Iterable[Path],
     clusters: frozenset[str] = frozenset(),
     given: Callable[[Path], str | None] = _not_given,
+    unreadable: Mapping[Path, str] = MappingProxyType({}),
 ) -> DescribeFiles:
-    """The outputs in the trees, of these clusters if any are named. given: the id of a path, if any."""
+    """The outputs in the trees, of these clusters if any are named. given: the id of a path, if any.
+
+    unreadable: files of the trees that the caller could not supply, with the reason.
+    """
     found: dict[tuple[str, str], DescribeFile] = {}
-    left_out: list[str] = []
-    unreadable: list[str] = []
+    missed = (path for path in unreadable if NAME.fullmatch(path.name))
+    left_out = [UnreadPath(path, unreadable[path], is_unreadable=True) for path in missed]
     for folder in folders(roots):
-        texts = dict(outputs_in(folder, left_out, unreadable))
+        texts = dict(outputs_in(folder, left_out))
         named = {match[1] for text in texts.values() if (match := CLUSTER.search(text))}
         for path, text in texts.items():
             own = CLUSTER.search(text)
             of_path = given(path)
             of = {of_path} if of_path else {own[1]} if own else named
             if any("/" in id_ for id_ in of):
-                left_out.append(f"{path}: its ClusterId contains a slash")
+                left_out.append(UnreadPath(path, "its ClusterId contains a slash"))
             elif len(of) != 1:
-                left_out.append(f"{path}: no --status output beside it contains its cluster id")
+                left_out.append(UnreadPath(path, "no --status output beside it contains its cluster id"))
             elif not clusters or of <= clusters:
                 try:
                     file = described(path.name, text, *of)
                 except ValueError as error:
-                    left_out.append(f"{folder}: {error}")
+                    left_out.append(UnreadPath(folder, str(error)))
                 else:
                     found[file.cluster_id, file.observation_id] = file
-    return DescribeFiles(tuple(found[key] for key in sorted(found)), tuple(left_out), tuple(unreadable))
+    return DescribeFiles(tuple(found[key] for key in sorted(found)), tuple(left_out))
 
 
 def folders(roots: Iterable[Path]) -> Iterator[Path]:
@@ -91,8 +92,8 @@ def folders(roots: Iterable[Path]) -> Iterator[Path]:
             yield Path(folder)
 
 
-def outputs_in(folder: Path, left_out: list[str], unreadable: list[str]) -> Iterator[tuple[Path, str]]:
-    """The outputs in a folder with their texts, by name. The lists as in DescribeFiles."""
+def outputs_in(folder: Path, left_out: list[UnreadPath]) -> Iterator[tuple[Path, str]]:
+    """The outputs in a folder with their texts, by name. left_out: those that are skipped are added."""
     for path in sorted(folder.glob("*.txt")):
         if not NAME.fullmatch(path.name):
             continue
@@ -107,8 +108,7 @@ def outputs_in(folder: Path, left_out: list[str], unreadable: list[str]) -> Iter
                 )
             text = path.read_text()
         except (OSError, ValueError) as error:
-            left_out.append(f"{path}: {reason_of(error)}")
-            unreadable += left_out[-1:] if is_unreadable(error) else ()
+            left_out.append(UnreadPath(path, reason_of(error), is_unreadable(error)))
         else:
             if is_output(text):
                 yield path, text

@@ -139,7 +139,7 @@ def without_reading(plan: ReadPlan, new: NewCaptures) -> PendingCommit:
         "captures": len(plan.captures),
         "captures_read": len(new.unread),
         "left_out": len(plan.left_out),
-        "unreadable": len(plan.unreadable),
+        "unreadable": plan.unreadable,
         "ignored_files": plan.ignored_files,
         "describe_outputs": len(plan.described),
         "describe_outputs_read": len(new.described),

@@ -29,7 +29,7 @@ def parts_of(lake: Location, plan: ReadPlan, known: KnownCopies) -> list[ReadPla
     groups[0] |= sizes.keys() - set[str]().union(*groups)
     groups[0] |= {file.cluster_id for file in (*plan.described, *plan.broker_dirs)} - sizes.keys()
     first, *others = (_of_clusters(plan, group) for group in groups)
-    return [first, *(replace(part, left_out=(), ignored_files=0, unreadable=()) for part in others)]
+    return [first, *(replace(part, left_out=(), ignored_files=0) for part in others)]
 
 
 def _with_news(lake: Location, plan: ReadPlan, known: KnownCopies) -> set[str]:

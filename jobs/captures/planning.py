@@ -25,6 +25,7 @@ from kraft_core.format.controller_dir import (
     read_controller_dir,
 )
 from kraft_core.format.errors import FileChangedError
+from kraft_core.format.log_dirs import UnreadPath
 from transforms.ingest.capture_rows import captured_at_rank
 from transforms.ingest.captured_files import CaptureCopy, identity_of
 
@@ -38,8 +39,8 @@ class Selection:
     """The captures that the command line selects; None where a flag is not given.
 
     cluster_id: of directories that contain none; given: of whatever lies below a path. unreadable: files
-    below the paths that could not be unpacked or fetched, and paths of archives, with the reason. verify:
-    read everything again, known or not.
+    below the paths that could not be unpacked or fetched, with the reason. verify: read everything again,
+    known or not.
     """
 
     paths: tuple[Path, ...]
@@ -58,20 +59,19 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """Copies of captures, describe outputs and brokers' directories beside them, and a line for each path
-    that was skipped.
-
-    unreadable: those lines about paths that exist, but could not be listed, opened or read: what they hold
-    is not known, and no table says so.
-    """
+    """Copies of captures, describe outputs and brokers' directories beside them, and what is not read."""
 
     selection: Selection
     captures: tuple[CaptureCopy, ...]
-    left_out: tuple[str, ...]
+    left_out: tuple[UnreadPath, ...]
     ignored_files: int = 0
     described: tuple[DescribeFile, ...] = ()
     broker_dirs: tuple[CapturedBrokerDir, ...] = ()
-    unreadable: tuple[str, ...] = ()
+
+    @property
+    def unreadable(self) -> int:
+        """How many paths exist, but could not be listed, opened or read: no table says what they hold."""
+        return sum(each.is_unreadable for each in self.left_out)
 
     @property
     def clusters(self) -> set[str]:
@@ -90,9 +90,9 @@ class ReadPlan:
 
 
 def plan(
-    selection: Selection, left_out_before: Iterable[str] = (), counted: Counted | None = None
+    selection: Selection, left_out_before: Iterable[UnreadPath] = (), counted: Counted | None = None
 ) -> ReadPlan:
-    """Find and identify the captures; `left_out_before` are lines about paths that could not be searched.
+    """Find and identify the captures; `left_out_before`: paths that could not be searched.
 
     counted: counts the directories. Raises Failure for a wrong path or where nothing can be identified.
     """
@@ -100,21 +100,17 @@ def plan(
         if not path.exists():
             raise Failure(f"{path} does not exist: give a folder that contains controller directories")
     found = find_controller_dirs(selection.paths, selection.unreadable)
-    brokers = find_broker_dirs((r.path for r in found.without_log), selection.clusters, selection.cluster_of)
-    others = (r for r in found.without_log if r.path not in brokers.paths)
-    left_out = [*left_out_before, *(f"{r.path}: {r.reason}" for r in (*found.refused, *others))]
-    left_out += brokers.left_out
-    unreadable = [f"{path}: {why}" for path, why in selection.unreadable.items() if path in selection.paths]
-    unreadable += [f"{r.path}: {r.reason}" for r in found.refused if r.is_unreadable]
-    unreadable += brokers.unreadable
+    without_log = [each.path for each in found.without_log]
+    brokers = find_broker_dirs(without_log, selection.clusters, selection.cluster_of, selection.unreadable)
+    others = (each for each in found.without_log if each.path not in brokers.paths)
+    left_out = [*left_out_before, *found.refused, *others, *brokers.left_out]
     with ThreadPoolExecutor(8) as threads:
         identifying = threads.map(lambda d: identified(d, selection), found.directories)
         planned = list((counted or Counted()).each(identifying, len(found.directories)))
     captures: list[CaptureCopy] = []
-    for directory, item in zip(found.directories, planned, strict=True):
-        if isinstance(item, str):
+    for item in planned:
+        if isinstance(item, UnreadPath):
             left_out.append(item)
-            unreadable += [item] if directory.unreadable else []
         elif not selection.clusters or item.who.cluster_id in selection.clusters:
             captures.append(item)
     if not captures:
@@ -124,44 +120,42 @@ def plan(
         raise Failure(f"no log under {_where(selection)} can be read", ExitCode.NOTHING_READABLE, lines)
     ignored = sum(len(c.directory.deleted) + len(c.directory.unfinished) for c in captures)
     captures.sort(key=_by_capture)
-    described = find_describe_files(selection.paths, selection.clusters, selection.given.of)
-    left_out += described.left_out
-    unreadable += described.unreadable
-    return ReadPlan(
-        *(selection, tuple(captures), tuple(left_out), ignored),
-        *(described.files, brokers.found, tuple(unreadable)),
+    described = find_describe_files(
+        selection.paths, selection.clusters, selection.given.of, selection.unreadable
     )
+    left_out += described.left_out
+    return ReadPlan(selection, tuple(captures), tuple(left_out), ignored, described.files, brokers.found)
 
 
 def planned_again(plan: ReadPlan, changed: Iterable[CaptureCopy]) -> ReadPlan:
     """The plan with the captures that have changed as they are now."""
     selection = plan.selection
     again: list[CaptureCopy] = []
-    left_out: list[str] = []
-    unreadable: list[str] = []
+    left_out: list[UnreadPath] = []
     for copy in changed:
         log_dir = copy.directory.log_dir
         if not os.path.lexists(log_dir):
-            left_out.append(f"{log_dir}: it no longer exists")
+            left_out.append(UnreadPath(log_dir, "it no longer exists"))
             continue
-        directory = read_controller_dir(log_dir, selection.unreadable)
-        found = identified(directory, selection)
-        if isinstance(found, str):
+        found = identified(read_controller_dir(log_dir, selection.unreadable), selection)
+        if isinstance(found, UnreadPath):
             left_out.append(found)
-            unreadable += [found] if directory.unreadable else []
         elif not selection.clusters or found.who.cluster_id in selection.clusters:
             again.append(found)
-    return replace(_replaced(plan, changed, again, left_out), unreadable=(*plan.unreadable, *unreadable))
+    return _replaced(plan, changed, again, left_out)
 
 
 def without(plan: ReadPlan, changed: Iterable[CaptureCopy]) -> ReadPlan:
     """The plan without the captures that keep changing."""
-    lines = [f"{copy.directory.path}: {GOES_ON_CHANGING}" for copy in changed]
-    return _replaced(plan, changed, (), lines)
+    left_out = [UnreadPath(copy.directory.path, GOES_ON_CHANGING) for copy in changed]
+    return _replaced(plan, changed, (), left_out)
 
 
 def _replaced(
-    plan: ReadPlan, gone: Iterable[CaptureCopy], captures: Iterable[CaptureCopy], left_out: Iterable[str]
+    plan: ReadPlan,
+    gone: Iterable[CaptureCopy],
+    captures: Iterable[CaptureCopy],
+    left_out: Iterable[UnreadPath],
 ) -> ReadPlan:
     paths = {copy.directory.log_dir for copy in gone}
     kept = [copy for copy in plan.captures if copy.directory.log_dir not in paths]
@@ -178,30 +172,34 @@ def _by_capture(copy: CaptureCopy) -> tuple[Any, ...]:
     return copy.capture_id, rank, str(copy.directory.path)
 
 
-def identified(directory: ControllerDir, selection: Selection) -> CaptureCopy | str:
+def identified(directory: ControllerDir, selection: Selection) -> CaptureCopy | UnreadPath:
     """The copy that a directory is, or why it is none. One that changes meanwhile is read again."""
     if not all(map(_is_text, (directory.path, directory.log_dir))):
-        return f"{directory.path}: its path is not UTF-8, and cannot be stored in a table: rename it"
+        return _unread(directory, "its path is not UTF-8, and cannot be stored in a table: rename it")
     for _ in range(TRIES):
         try:
             return _identified(directory, selection)
         except (FileChangedError, FileNotFoundError):
             directory = read_controller_dir(directory.log_dir, selection.unreadable)
-    return f"{directory.path}: {GOES_ON_CHANGING}"
+    return _unread(directory, GOES_ON_CHANGING)
 
 
-def _identified(directory: ControllerDir, selection: Selection) -> CaptureCopy | str:
+def _unread(directory: ControllerDir, reason: str) -> UnreadPath:
+    return UnreadPath(directory.path, reason, is_unreadable=bool(directory.unreadable))
+
+
+def _identified(directory: ControllerDir, selection: Selection) -> CaptureCopy | UnreadPath:
     """The same. FileChangedError, FileNotFoundError: it has changed."""
     given = selection.given.of(directory.path)
     who = identity(directory, selection.cluster_id, selection.node_id, given)
     if who is None and _is_nothing_readable(directory):
-        return "; ".join(fault_lines(directory))
+        return _unread(directory, "; ".join(fault_lines(directory)))
     if who is None:
         faults = (f" ({fault.reason})" for fault in directory.faults if fault.file == "meta.properties")
         missing = missing_ids(directory)
         flags = {"no cluster id": "it with --cluster-id", "no node id": "it with --node-id"}
         give = flags.get(missing, "them with --cluster-id and --node-id")
-        return f"{directory.path}: {missing} in meta.properties{next(faults, '')}; give {give}"
+        return _unread(directory, f"{missing} in meta.properties{next(faults, '')}; give {give}")
     directory, files = identified_files(directory)
     moment, source = captured_at(directory, selection.captured_at)
     id_ = capture_id(who, directory, files)
@@ -219,7 +217,7 @@ def _is_nothing_readable(directory: ControllerDir) -> bool:
 
 
 def _nothing_to_read(
-    selection: Selection, directories: Iterable[ControllerDir], left_out: list[str]
+    selection: Selection, directories: Iterable[ControllerDir], left_out: list[UnreadPath]
 ) -> Failure:
     """Why there is nothing to read: wrong usage where a flag would help, else nothing readable."""
     where = _where(selection)
@@ -228,7 +226,7 @@ def _nothing_to_read(
         found = {d.meta.cluster_id for d in directories if d.meta is not None and d.meta.cluster_id}
         words = f"no capture under {where} is of cluster {', '.join(wanted)}"
         return UnknownCluster(words, wanted[0], found)
-    if any(flag in line for line in left_out for flag in ("--cluster-id", "--node-id")):
+    if any(flag in each.reason for each in left_out for flag in ("--cluster-id", "--node-id")):
         return Failure(
             f"no capture under {where} contains its cluster id and its node id", details=_left_out(left_out)
         )
@@ -240,5 +238,5 @@ def _where(selection: Selection) -> str:
     return ", ".join(map(str, selection.paths))
 
 
-def _left_out(lines: Iterable[str]) -> list[str]:
-    return [f"left out: {line}" for line in lines]
+def _left_out(paths: Iterable[UnreadPath]) -> list[str]:
+    return [f"left out: {path}" for path in paths]

@@ -94,7 +94,7 @@ def _of_tree(path: Path, allowed: Set[str]) -> CapturedReplica:
     found = find_controller_dirs([path])
     if not found.directories:
         skipped = (*found.refused, *found.without_log)[:_MAX_LISTED]
-        why = "; ".join(f"{refusal.path}: {refusal.reason}" for refusal in skipped)
+        why = "; ".join(map(str, skipped))
         raise Failure(
             f"no controller directory in {path}" + (f": {why}" if why else ""), ExitCode.NOTHING_READABLE
         )

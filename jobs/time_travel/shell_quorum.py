@@ -90,7 +90,7 @@ def _numbers(ids: tuple[int, ...]) -> str:
 
 
 def endpoint_words(voter: Voter) -> str:
-    return " ".join(f"{end.name}://{end.host}:{end.port}" for end in voter.endpoints)
+    return " ".join(map(str, voter.endpoints))
 
 
 def _voter(voter: Voter) -> str:

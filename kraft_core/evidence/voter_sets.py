@@ -148,7 +148,7 @@ def _difference(old: Voter, new: Voter) -> str:
 
 
 def _endpoints(voter: Voter) -> str:
-    return " ".join(f"{end.name}://{end.host}:{end.port}" for end in voter.endpoints) or "none"
+    return " ".join(map(str, voter.endpoints)) or "none"
 
 
 def _versions(voter: Voter) -> str:

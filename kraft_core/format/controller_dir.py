@@ -21,8 +21,8 @@ from typing import TypeVar
 from kraft_core.format.log_dirs import (
     BOOTSTRAP_NAME,
     LOG_DIR_NAME,
-    RefusedPath,
     Seen,
+    UnreadPath,
     directories_below,
     is_log_dir,
 )
@@ -130,8 +130,8 @@ class Discovery:
     """
 
     directories: tuple[ControllerDir, ...]
-    refused: tuple[RefusedPath, ...]
-    without_log: tuple[RefusedPath, ...] = ()
+    refused: tuple[UnreadPath, ...]
+    without_log: tuple[UnreadPath, ...] = ()
 
 
 def fault_lines(directory: ControllerDir) -> Iterator[str]:
@@ -159,17 +159,17 @@ def find_controller_dirs(
     could not be fetched), with the reason.
     """
     directories: list[ControllerDir] = []
-    refused: list[RefusedPath] = []
-    without_log: list[RefusedPath] = []
+    refused: list[UnreadPath] = []
+    without_log: list[UnreadPath] = []
     seen: Seen = set()
     for root in roots:
         for found in directories_below(Path(root), seen):
-            if isinstance(found, RefusedPath):
+            if isinstance(found, UnreadPath):
                 refused.append(found)
             elif is_log_dir(found):
                 directories.append(read_controller_dir(found, unreadable))
             elif _lacks_log(found):
-                without_log.append(RefusedPath(found, NO_METADATA_LOG))
+                without_log.append(UnreadPath(found, NO_METADATA_LOG))
     missing = (path for path in unreadable if path.name == LOG_DIR_NAME and not os.path.lexists(path))
     directories += (read_controller_dir(path, unreadable) for path in missing)
     return Discovery(tuple(directories), tuple(refused), tuple(without_log))

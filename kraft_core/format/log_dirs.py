@@ -28,18 +28,21 @@ Seen = set[tuple[int, int, bool]]
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedPath:
-    """A path that could not be searched, or holds a log format that is not supported.
+class UnreadPath:
+    """A path that is not read, or not all of it, and why.
 
-    is_unreadable: whether it exists, but could not be listed or opened, so that captures may be missed.
+    is_unreadable: whether it exists, but could not be listed, opened or read: what it holds is not known.
     """
 
     path: Path
     reason: str
     is_unreadable: bool = False
 
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
 
-def directories_below(root: Path, seen: Seen) -> Iterator[Path | RefusedPath]:
+
+def directories_below(root: Path, seen: Seen) -> Iterator[Path | UnreadPath]:
     """Every directory at or below a root in path order, but none below a log directory."""
     pending = [root]
     while pending:
@@ -55,13 +58,13 @@ def directories_below(root: Path, seen: Seen) -> Iterator[Path | RefusedPath]:
                 if stat.S_ISDIR(status.st_mode):
                     pending += sorted(_subdirectories(directory), reverse=True)
                 else:
-                    refusal = RefusedPath(directory, "not a directory")
+                    refusal = UnreadPath(directory, "not a directory")
             yield refusal or directory
         except OSError as error:
             # A log directory that leads nowhere cannot be read: the files beside it say whose it is.
             is_log = directory.name == LOG_DIR_NAME
             is_missed = is_unreadable(error) and directory.name != LOST_AND_FOUND
-            yield directory if is_log else RefusedPath(directory, error.strerror or str(error), is_missed)
+            yield directory if is_log else UnreadPath(directory, error.strerror or str(error), is_missed)
 
 
 def is_unreadable(error: BaseException) -> bool:
@@ -89,11 +92,11 @@ def _may_be_directory(entry: os.DirEntry[str]) -> bool:
         return True
 
 
-def refuse_old(directory: Path) -> RefusedPath | None:
+def refuse_old(directory: Path) -> UnreadPath | None:
     """Refuses the log directory of Kafka 2.8; None for any other."""
     if _name(directory) != OLD_LOG_DIR_NAME:
         return None
-    return RefusedPath(directory, "a metadata log of Kafka 2.8, whose format no later Kafka reads")
+    return UnreadPath(directory, "a metadata log of Kafka 2.8, whose format no later Kafka reads")
 
 
 def is_log_dir(directory: Path) -> bool:

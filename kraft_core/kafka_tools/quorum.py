@@ -140,10 +140,5 @@ def _voter(voter: Voter) -> str:
 
 def _object(node: int, directory_id: str | None = None, endpoints: Iterable[Endpoint] = ()) -> str:
     directory = f', "directoryId": "{directory_id}"' if directory_id else ""
-    places = ", ".join(f'"{end.name}://{_host(end.host)}:{end.port}"' for end in endpoints)
+    places = ", ".join(f'"{end}"' for end in endpoints)
     return f'{{"id": {node}{directory}' + (f', "endpoints": [{places}]' if places else "") + "}"
-
-
-def _host(host: str) -> str:
-    """RaftVoterEndpoint.toString: an address of IPv6 in brackets."""
-    return f"[{host}]" if ":" in host else host

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
+from kraft_core.addresses import address_text
 from kraft_core.image.brokers import Broker
 from kraft_core.image.image import Image
 from kraft_core.image.partitions import Partition
@@ -80,5 +81,5 @@ def bootstrap_server(image: Image, broker_id: int) -> str:
     """--bootstrap-server with the active brokers but this one."""
     brokers = sorted((b for _, b in image.tables.items(BROKERS)), key=lambda b: b.broker_id)
     ends = [end for b in brokers if b.is_active and b.broker_id != broker_id for end in b.endpoints[:1]]
-    servers = ",".join(f"{end.host}:{end.port}" for end in ends)
+    servers = ",".join(address_text(end.host, end.port) for end in ends)
     return f"--bootstrap-server {quote(servers or 'HOST:PORT')}"

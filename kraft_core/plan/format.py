@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from shlex import quote
 
+from kraft_core.addresses import address_text
 from kraft_core.format.log_dirs import BOOTSTRAP_NAME
 from kraft_core.messages.releases import KRAFT_VERSION, METADATA_VERSION, Release
 from kraft_core.plan.answer import Answer
@@ -122,8 +123,8 @@ def _control(formatted: Formatted) -> Iterator[str]:
 
 def _voter_words(voter: Voter) -> str:
     address = voter.endpoints[0]
-    host = f"[{address.host}]" if ":" in address.host else address.host
-    return f"{voter.key.id}@{host}:{address.port}:{voter.key.directory_id or _DRAWN}"
+    place = address_text(address.host, address.port)
+    return f"{voter.key.id}@{place}:{voter.key.directory_id or _DRAWN}"
 
 
 def _metadata(formatted: Formatted) -> Iterator[str]:

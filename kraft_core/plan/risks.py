@@ -10,7 +10,6 @@ from kraft_core.plan.actions import Action, Remove, Replace, lost_by
 from kraft_core.plan.captured_quorum import CapturedQuorum
 from kraft_core.plan.parts import directory_of
 from kraft_core.plan.standings import Standing
-from kraft_core.plan.steps import listener
 from kraft_core.plan.verdicts import Judged, lagging
 from kraft_core.raft.voters import Endpoint, ReplicaKey
 from kraft_core.wording import count
@@ -88,7 +87,7 @@ def _moved(quorum: CapturedQuorum) -> Iterator[Risk]:
 
 def _moved_words(key: ReplicaKey, entry: Endpoint, other: Endpoint) -> str:
     what = "host" if entry.host != other.host else "port"
-    return f"the {what} of voter {key.id} changed: entry {listener(entry)}, running at {listener(other)}"
+    return f"the {what} of voter {key.id} changed: entry {entry}, running at {other}"
 
 
 def _of_action(quorum: CapturedQuorum, action: Action, judged: Judged) -> Iterator[Risk]:

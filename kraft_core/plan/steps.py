@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from shlex import quote
 
+from kraft_core.addresses import address_text
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
 from kraft_core.plan.captured_quorum import COUNTED, CapturedQuorum
 from kraft_core.plan.feature_support import directories_not_known
@@ -194,7 +195,7 @@ def _update(quorum: CapturedQuorum, action: Update) -> Iterator[PlanStep]:
     node_id = action.node_id
     known = {end.name for end in quorum.endpoints_of(node_id)}
     fresh = [end for end in action.endpoints if end.name not in known]
-    listeners = ",".join(map(listener, action.endpoints))
+    listeners = ",".join(map(str, action.endpoints))
     if fresh and known:
         yield from _listener_change(quorum, fresh[0], sorted(known))
         return
@@ -247,10 +248,6 @@ def config(node_id: int) -> str:
     return f"controller-{node_id}.properties"
 
 
-def listener(end: Endpoint) -> str:
-    return f"{end.name}://{end.host}:{end.port}"
-
-
 def bootstrap(quorum: CapturedQuorum, *without: int) -> str:
     """The option of Kafka's tools: the voters in sync, without those that the action changes."""
     return f"--bootstrap-controller {servers(quorum, *without)}"
@@ -260,4 +257,4 @@ def servers(quorum: CapturedQuorum, *without: int) -> str:
     """The addresses of the voters in sync, quoted for a shell."""
     up = [m.key.id for m in quorum.members if m.is_voter and m.standing in COUNTED]
     ends = [end for node_id in up if node_id not in without for end in quorum.endpoints_of(node_id)[:1]]
-    return quote(",".join(f"{end.host}:{end.port}" for end in ends) or "HOST:PORT")
+    return quote(",".join(address_text(end.host, end.port) for end in ends) or "HOST:PORT")

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kraft_core.addresses import address_text
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.raft.history import OffsetHistory
 
@@ -39,6 +40,10 @@ class Endpoint:
     name: str
     host: str
     port: int
+
+    def __str__(self) -> str:
+        """As a listener in Kafka's properties: NAME://HOST:PORT."""
+        return f"{self.name}://{address_text(self.host, self.port)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from kraft_core.addresses import address_text
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.raft.epochs import EpochEnd
 from kraft_core.wire.apis import MAX_INT64, METADATA_TOPIC, METADATA_TOPIC_ID
@@ -26,7 +27,7 @@ class NodeAddress:
     port: int
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return address_text(self.host, self.port)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ def test_a_copy_that_was_killed_is_no_capture(
     planned = plan(Selection((to, controller)))
     assert planned.broker_dirs == ()
     assert len(planned.captures) == 1
-    assert planned.left_out == (f"{partial}: {UNFINISHED}",)
+    assert list(map(str, planned.left_out)) == [f"{partial}: {UNFINISHED}"]
 
 
 def while_copying(

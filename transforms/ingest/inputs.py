@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from kraft_core.format.capture import EDGE_BYTES
+from kraft_core.format.log_dirs import UnreadPath
 from transforms.ingest.archives import NO_FILE, ArchiveError, is_archive, target_of, unpack
 
 if TYPE_CHECKING:
@@ -39,14 +40,13 @@ class InputError(Exception):
 class Inputs:
     """The local folders to search.
 
-    roots: folders and files on this machine. left_out: a line for each path or member that was skipped.
-    unreadable: files below the roots that could not be unpacked or fetched, and roots of archives that could
-    not be unpacked, with the reason.
+    roots: folders and files on this machine. left_out: paths and members that were skipped.
+    unreadable: files below the roots that could not be unpacked or fetched, with the reason.
     """
 
     def __init__(self) -> None:
         self.roots: list[Path] = []
-        self.left_out: list[str] = []
+        self.left_out: list[UnreadPath] = []
         self.unreadable: dict[Path, str] = {}
         self._names: dict[str, str] = {}
         self._sparse: dict[Path, tuple[Any, FileInfo]] = {}
@@ -110,9 +110,10 @@ class Inputs:
         try:
             skipped = unpack(archive, folder)
             for member, reason in skipped[:MOST_NAMED]:
-                self.left_out.append(f"{folder}: {member}: {reason}")
+                self.left_out.append(UnreadPath(folder, f"{member}: {reason}"))
             if len(skipped) > MOST_NAMED:
-                self.left_out.append(f"{folder}: {len(skipped) - MOST_NAMED:,} more members were skipped")
+                more = f"{len(skipped) - MOST_NAMED:,} more members were skipped"
+                self.left_out.append(UnreadPath(folder, more))
             for member, reason in skipped:
                 path = target_of(folder, member)
                 if path and reason == NO_FILE:
@@ -120,8 +121,7 @@ class Inputs:
         except ArchiveError as error:
             shutil.rmtree(folder)
             folder.mkdir()
-            self.left_out.append(f"{folder}: {error}")
-            self.unreadable[folder] = str(error)
+            self.left_out.append(UnreadPath(folder, str(error), is_unreadable=True))
         self.roots.append(folder)
 
     def _add_remote(self, name: str, folder: Path) -> None:
@@ -152,7 +152,7 @@ class Inputs:
         for info in listed:
             path = target_of(folder, str(PurePosixPath(info.path).relative_to(base)))
             if path is None:
-                self.left_out.append(f"{folder}: {info.path}: its path leads out of the folder")
+                self.left_out.append(UnreadPath(folder, f"{info.path}: its path leads out of the folder"))
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
             laid_out.append((path, info))

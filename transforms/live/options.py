@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kraft_core.addresses import parse_address
 from kraft_core.messages.schema import Message
 from kraft_core.wire.observing import NodeAddress
 from transforms.live.security import ListenerSecurity, read_properties
@@ -167,10 +168,10 @@ def addresses(text: str) -> tuple[NodeAddress, ...]:
     """Of HOST:PORT,HOST:PORT. Raises SourceError."""
     found: list[NodeAddress] = []
     for word in filter(None, (word.strip() for word in text.split(","))):
-        host, colon, port = word.rpartition(":")
-        if not colon or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        place = parse_address(word)
+        if place is None:
             raise SourceError(f"{word!r} is not HOST:PORT")
-        found.append(NodeAddress(host.strip("[]"), int(port)))
+        found.append(NodeAddress(*place))
     if not found:
         raise SourceError("no address is given: give controllers, as in h1:9093,h2:9093")
     return tuple(found)

@@ -21,7 +21,7 @@ from kraft_core.format.controller_dir import (
     find_controller_dirs,
     is_of_log,
 )
-from kraft_core.format.log_dirs import RefusedPath
+from kraft_core.format.log_dirs import UnreadPath
 from kraft_core.messages.uuid_text import ZERO_UUID
 from transforms.ingest.archives import is_archive
 from transforms.ingest.captured_files import FILES_PER_TASK
@@ -161,10 +161,7 @@ def plan_of(inputs: Inputs, options: FileOptions, wanted: Wanted) -> FoundFiles:
 def unread_of(found: Discovery, inputs: Inputs) -> list[Unread]:
     """What could not be searched; where there is no controller directory at all, also what has none."""
     refused = (*found.refused, *(() if found.directories else found.without_log))
-    return [
-        *(_refused(each, inputs) for each in refused),
-        *(_skipped(line, inputs) for line in inputs.left_out),
-    ]
+    return [_unread(each, inputs) for each in (*refused, *inputs.left_out)]
 
 
 def nothing_found(names: Sequence[str], unread: Sequence[Unread]) -> SourceError:
@@ -198,17 +195,9 @@ def _named(path: Path | str, inputs: Inputs) -> str:
     return inputs.named(str(path)).encode(errors="backslashreplace").decode()
 
 
-def _refused(refused: RefusedPath, inputs: Inputs) -> Unread:
-    return Unread(
-        Origin(None, None, None, LOG, _named(refused.path, inputs)), f"unreadable: {refused.reason}"
-    )
-
-
-def _skipped(line: str, inputs: Inputs) -> Unread:
-    """What was skipped of an archive or of a store: a line with its folder and a reason."""
-    root = next(str(root) for root in inputs.roots if line.startswith(f"{root}: "))
-    reason = _named(line.removeprefix(f"{root}: "), inputs)
-    return Unread(Origin(None, None, None, LOG, _named(root, inputs)), f"unreadable: {reason}")
+def _unread(path: UnreadPath, inputs: Inputs) -> Unread:
+    origin = Origin(None, None, None, LOG, _named(path.path, inputs))
+    return Unread(origin, f"unreadable: {_named(path.reason, inputs)}")
 
 
 def selected(directory: ControllerDir, options: FileOptions, inputs: Inputs) -> Origin | Unread | None:

@@ -408,4 +408,4 @@ def test_many_skipped_members_are_counted(tmp_path: Path) -> None:
     (tmp_path / "many.tar").write_bytes(header("null", tarfile.CHRTYPE) * 50 + bytes(1024))
     with opened_inputs([str(tmp_path / "many.tar")], None) as inputs:
         assert len(inputs.left_out) == 21
-        assert inputs.left_out[-1].endswith("30 more members were skipped")
+        assert inputs.left_out[-1].reason.endswith("30 more members were skipped")

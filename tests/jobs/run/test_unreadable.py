@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from jobs.captures.inputs import opened_inputs
-from jobs.captures.planning import Selection, plan
+from jobs.captures.planning import ReadPlan, Selection, plan
 from jobs.cli import main
 from jobs.runtime.outcome import ExitCode, Failure
 from kraft_core.format.log_dirs import LOG_DIR_NAME
@@ -264,9 +264,46 @@ def test_a_member_that_an_archive_lacks(golden: Path, tmp_path: Path, missing: s
 def test_an_object_that_cannot_be_fetched(
     golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It goes between the listing and the reading."""
     tree = Path(shutil.copytree(golden / SCENARIO, tmp_path / "tree"))
     gone = tree / "node-3" / LOG_DIR_NAME / "00000000000000000000.log"
+    found, name = _planned_without(tree, gone, monkeypatch)
+    (said,) = map(name, found.faults)
+    assert said.startswith(f"unreadable: {tree.as_uri()}/node-3/{LOG_DIR_NAME}/{gone.name}: ")
+    assert {c.who.node_id: c.directory.log_readable for c in found.captures}[3] is False
+    assert found.unreadable == 0
+
+
+@pytest.mark.parametrize(
+    "lost",
+    ["quorum/1795253608171-status.txt", "broker/t-0/leader-epoch-checkpoint", "broker/capture.json"],
+)
+def test_an_object_beside_the_controllers_that_cannot_be_fetched(
+    golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    """No partition's log is taken for one without messages."""
+    tree = Path(shutil.copytree(golden / SCENARIO, tmp_path / "tree"))
+    (tree / "quorum").mkdir()
+    described = next((golden / "election-storm/quorum").glob("*-status-*.txt"))
+    shutil.copy(described, tree / "quorum/1795253608171-status.txt")
+    (tree / "broker/t-0").mkdir(parents=True)
+    (tree / "broker/meta.properties").write_text(f"version=1\nnode.id=11\ncluster.id={CLUSTER}\n")
+    (tree / "broker/capture.json").write_text(json.dumps({"captured_at": NIGHTS[0]}))
+    (tree / "broker/t-0/partition.metadata").write_text(f"version: 0\ntopic_id: {'t' * 21}A")
+    (tree / "broker/t-0/leader-epoch-checkpoint").write_text("0\n1\n3 0\n")
+    whole = plan(Selection((tree,)))
+    assert (len(whole.described), len(whole.broker_dirs), whole.unreadable) == (1, 1, 0)
+    found, name = _planned_without(tree, tree / lost, monkeypatch)
+    (said,) = (name(str(each)) for each in found.left_out if each.is_unreadable)
+    assert said.startswith(f"{tree.as_uri()}/{lost}: ")
+    assert found.unreadable == 1
+    assert len(found.described) == int("broker" in lost)
+    assert len(found.broker_dirs) == int("broker" not in lost)
+
+
+def _planned_without(
+    tree: Path, gone: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[ReadPlan, Callable[[str], str]]:
+    """The plan of a remote tree whose file goes between the listing and the reading, and what names it."""
 
     def fetched(path: Path, files: Any, info: Any) -> None:
         gone.unlink(missing_ok=True)
@@ -274,10 +311,8 @@ def test_an_object_that_cannot_be_fetched(
 
     monkeypatch.setattr(inputs_module, "lay_out", fetched)
     with opened_inputs([tree.as_uri()], None) as inputs:
-        found = plan(Selection(tuple(inputs.roots), unreadable=inputs.unreadable))
-        (said,) = (inputs.named(line) for line in found.faults)
-    assert said.startswith(f"unreadable: {tree.as_uri()}/node-3/{LOG_DIR_NAME}/{gone.name}: ")
-    assert {c.who.node_id: c.directory.log_readable for c in found.captures}[3] is False
+        selection = Selection(tuple(inputs.roots), unreadable=inputs.unreadable)
+        return plan(selection, inputs.left_out), inputs.named
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kraft_core.format.controller_dir import Discovery, FileFault, find_controller_dirs
-from kraft_core.format.log_dirs import RefusedPath
+from kraft_core.format.log_dirs import UnreadPath
 from kraft_core.format.log_files import find_log_files, parse_segment_name
 from kraft_core.format.side_files import (
     InvalidSideFileError,
@@ -212,9 +212,9 @@ def test_what_cannot_be_searched(tmp_path):
     found = find_controller_dirs([tmp_path / "nowhere", file, tmp_path / "tree"])
     assert found.directories == ()
     assert found.refused == (
-        RefusedPath(tmp_path / "nowhere", "No such file or directory"),
-        RefusedPath(file, "not a directory"),
-        RefusedPath(old, "a metadata log of Kafka 2.8, whose format no later Kafka reads"),
+        UnreadPath(tmp_path / "nowhere", "No such file or directory"),
+        UnreadPath(file, "not a directory"),
+        UnreadPath(old, "a metadata log of Kafka 2.8, whose format no later Kafka reads"),
     )
 
 
