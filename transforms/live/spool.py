@@ -4,15 +4,17 @@ A folder of a cluster has copies, each of a stretch of the log: the next one beg
 where the quorum had deleted what was not read yet, with the snapshot that replaces it. One directory id says
 that they are of one log. Segments hold the very bytes of the fetched batches, so that a record is the same
 one, whether it was followed or captured. Whoever is killed while writing leaves at most an incomplete batch,
-which is cut off when the folder is opened again.
+which is cut off when the folder is opened again. A damaged batch is cut off, too, with what follows it.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -36,6 +38,7 @@ SEGMENT_BYTES = 64 * 1024 * 1024
 OUTPUTS, META_PROPERTIES = "quorum", "meta.properties"
 # What the name of a copy begins with, before its first offset.
 COPY = "copy-"
+log = logging.getLogger("kraftlake.live")
 
 
 class Spool:
@@ -93,19 +96,19 @@ class Spool:
         for copy in self.folder.glob(f"{COPY}*"):
             if copy == self._copy or (copy / CAPTURE_JSON).stat().st_mtime >= before:
                 continue
-            segments = sorted((copy / LOG_DIR_NAME).glob("*.log"))
-            last = _last_batch(segments)
-            if last is not None and any(
-                held.start <= int(segments[0].stem) and last.next_offset <= held.stop for held in ours
-            ):
+            segment = _segment(copy)
+            last = None if segment is None else _read(segment).last
+            if segment is None or last is None:
+                continue
+            if any(held.start <= int(segment.stem) and last.next_offset <= held.stop for held in ours):
                 shutil.rmtree(copy.rename(self.folder / f".{copy.name}"))
 
     def _append(self, part: LogPart) -> None:
         if self._snapshot is not None or self._copy is None or _is_full(self._copy):
             self._begin_copy(part.batches[0].base_offset)
         assert self._copy is not None
-        log = self._copy / LOG_DIR_NAME
-        segment = max(log.glob("*.log"), default=log / f"{part.batches[0].base_offset:020}.log")
+        first = self._copy / LOG_DIR_NAME / f"{part.batches[0].base_offset:020}.log"
+        segment = _segment(self._copy) or first
         with segment.open("ab") as file:
             file.write(part.records)
         self._last = part.batches[-1]
@@ -139,15 +142,21 @@ class Spool:
         for begun in self.folder.glob(".*"):
             shutil.rmtree(begun)
         for copy in sorted(self.folder.glob(f"{COPY}*"), reverse=True):
-            last = _last_batch(sorted((copy / LOG_DIR_NAME).glob("*.log")))
+            last = _repaired(copy)
             if last is not None:
                 return copy, last
             shutil.rmtree(copy)
         return None, None
 
 
+def _segment(copy: Path) -> Path | None:
+    """The only segment of a copy, or none before its first batch is written."""
+    return next((copy / LOG_DIR_NAME).glob("*.log"), None)
+
+
 def _is_full(copy: Path) -> bool:
-    return any(segment.stat().st_size >= SEGMENT_BYTES for segment in (copy / LOG_DIR_NAME).glob("*.log"))
+    segment = _segment(copy)
+    return segment is not None and segment.stat().st_size >= SEGMENT_BYTES
 
 
 def has_log(root: Path) -> bool:
@@ -155,27 +164,43 @@ def has_log(root: Path) -> bool:
     return any(root.glob(f"*/{COPY}*/{LOG_DIR_NAME}/*.log"))
 
 
-def _last_batch(segments: Sequence[Path]) -> BatchHeader | None:
-    """The last whole batch; what follows it is cut off."""
-    for segment in reversed(segments):
-        content = segment.read_bytes()
-        last = max(_sound(content), key=lambda batch: batch.end, default=None)
-        if last is None:
-            segment.unlink()
-            continue
-        if last.end < len(content):
-            with segment.open("r+b") as file:
-                file.truncate(last.end)
-        return last
-    return None
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """A segment up to the first batch that is incomplete, or damaged. damage: what is wrong with that."""
+
+    last: BatchHeader | None
+    damage: str | None
+    size_bytes: int
 
 
-def _sound(content: bytes) -> Iterator[BatchHeader]:
-    """The batches up to the first that is incomplete or damaged."""
+def _read(segment: Path) -> _Content:
+    content = segment.read_bytes()
+    last = None
     try:
-        yield from whole_batches(content)
-    except WireError:
-        return
+        for batch in whole_batches(content):
+            last = batch
+    except WireError as error:
+        return _Content(last, str(error), len(content))
+    return _Content(last, None, len(content))
+
+
+def _repaired(copy: Path) -> BatchHeader | None:
+    """The last whole batch of a copy; what follows it is cut off, and will be read again."""
+    segment = _segment(copy)
+    if segment is None:
+        return None
+    content = _read(segment)
+    end = 0 if content.last is None else content.last.end
+    if content.damage is not None:
+        log.warning(
+            "%s is damaged at position %d: %s; the %d bytes from there on are read from the quorum again, "
+            "or, if it has deleted them, replaced by its snapshot",
+            *(segment, end, content.damage, content.size_bytes - end),
+        )
+    if end < content.size_bytes:
+        with segment.open("r+b") as file:
+            file.truncate(end)
+    return content.last
 
 
 def _note(copy: Path, last_appended_at: int) -> None:

@@ -78,11 +78,39 @@ def test_a_torn_batch_is_read_again(cut: int, tmp_path: Path) -> None:
         segment.write_bytes(torn)
         read(held, tmp_path)
         assert segment.read_bytes() == content
-        torn = bytearray(content)
-        torn[-1] ^= 1
-        segment.write_bytes(torn)
+
+
+def test_a_damaged_batch_is_read_again_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    quorum = started()
+    with loopback(quorum) as held:
         read(held, tmp_path)
-        assert segment.read_bytes() == content
+        (segment,) = segments(tmp_path)
+        content = segment.read_bytes()
+        *_, third, second, last = whole_batches(content)
+        for batch in (last, second):
+            damaged = bytearray(content)
+            damaged[batch.end - 1] ^= 1
+            segment.write_bytes(damaged)
+            read(held, tmp_path)
+            assert segment.read_bytes() == content
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.split(": ")[0] for line in lines] == [
+        f"{segment} is damaged at position {end}" for end in (second.end, third.end)
+    ]
+    assert f"the {len(content) - third.end} bytes from there on are read from the quorum again" in lines[1]
+
+
+def test_a_damaged_copy_before_the_newest_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records behind the damage are in no other file, if the quorum has deleted them."""
+    quorum = divided(tmp_path, monkeypatch)
+    first, *_ = segments(tmp_path)
+    damaged = bytearray(first.read_bytes())
+    damaged[-1] ^= 1
+    first.write_bytes(damaged)
+    Spool(tmp_path, quorum.setup.cluster_id).prune(time.time() + 60, {})
+    assert first.read_bytes() == damaged
 
 
 def test_a_copy_without_a_batch_is_begun_again(tmp_path: Path) -> None:
