@@ -41,6 +41,10 @@ _MAY_HAVE_GONE_ON = (
     "is stated to be gone, so what it stored after its capture is not known: omit it from --gone if it was "
     "captured after it had stopped for good."
 )
+_MAY_BE_OF_A_FORMER_DISK = (
+    "has another directory, which may have been captured later, so what it stored after its capture is not "
+    "known: capture it again, after the other one, if its disk is there."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,10 @@ def choose(
     log may have gone on, and why. beside: what else shows two histories, in sentences.
     """
     backups = {c.capture_id: _MAY_HAVE_GONE_ON for c in known.facts.captures if c.node_id in gone}
-    advice = recovery_advice(known, findings, cut={**cut, **backups}, backups_of=gone)
+    former = {c.capture_id: _MAY_BE_OF_A_FORMER_DISK for c in _of_former_disks(known.facts.captures)}
+    # Of running controllers, nobody states that nothing follows.
+    cut = {**(former if are_stopped else {}), **cut, **backups}
+    advice = recovery_advice(known, findings, cut=cut, backups_of=gone)
     candidates = sorted((*advice.best, *advice.others), key=lambda candidate: _claim(candidate, gone))
     captures = {capture.capture_id: capture for capture in known.facts.captures}
     contested = [*_lives(known, other_lives), *_contested(known, findings), *beside]
@@ -109,6 +116,23 @@ def choose(
             words = f"The log that ends at {line[0]}@{line[1]} is restored, of these: {lines}."
             losses.append(PossibleLoss(OTHER_LINE, " ".join((*contested, words))))
     return Choice(capture, advice, tuple(refusals), tuple(losses))
+
+
+def _of_former_disks(captures: Iterable[Capture]) -> Iterator[Capture]:
+    """Captures of a directory that its node may have lost since: another one of it may be a later capture."""
+    of_node: dict[int, list[Capture]] = {}
+    for capture in captures:
+        of_node.setdefault(capture.node_id, []).append(capture)
+    for each in of_node.values():
+        for capture in each:
+            if any(other.replica != capture.replica and not _is_later(capture, other) for other in each):
+                yield capture
+
+
+def _is_later(capture: Capture, other: Capture) -> bool:
+    """Whether a capture was certainly taken after another one."""
+    begun, ended = capture.captured_from, other.captured_until
+    return begun is not None and ended is not None and ended + CLOCK_SKEW_MS < begun
 
 
 def line_ends(known: Conclusions) -> set[Line]:

@@ -22,6 +22,7 @@ from tests.soundness.drawing import (
 )
 from tests.soundness.execution import Execution, Script, run_script, without
 from tests.soundness.following import Follower, asking_at, fewer_asks, observations_of, random_followers
+from tests.soundness.restoring import Stated, copies_of_stopped, random_stated
 
 # Of each execution, to be compared one after the other.
 SETS_OF_COPIES = (
@@ -38,11 +39,12 @@ Part = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """An execution, its copies, what was followed, and a false answer they give."""
+    """An execution, its copies, what was followed and stated, and a false answer they give."""
 
     execution: Execution
     copies: tuple[Copy, ...]
     followers: tuple[Follower, ...]
+    stated: Stated
     unsound: Unsound
 
     @property
@@ -91,9 +93,24 @@ def counterexamples(seed: int, checked: Checked | None = None) -> Iterator[Count
         if checked is not None:
             checked.runs += 1
         # All plans are asked for only where many can be safe.
-        check_ = ClaimCheck(execution, copies, followers=followers)
+        stated = random_stated(following, execution)
+        check_ = ClaimCheck(execution, copies, followers=followers, stated=stated)
         for unsound in check_.unsound(None if draw is copies_of_all else {node}):
-            yield Counterexample(execution, copies, followers, unsound)
+            yield Counterexample(execution, copies, followers, stated, unsound)
+    yield from _false_of_stopped(seed, execution, checked)
+
+
+def _false_of_stopped(seed: int, execution: Execution, checked: Checked | None) -> Iterator[Counterexample]:
+    source = random.Random(f"{seed} stopped")
+    copies, stated = copies_of_stopped(source, execution)
+    if not copies:
+        return
+    if checked is not None:
+        checked.runs += 1
+    followers = random_followers(source, execution)
+    check_ = ClaimCheck(execution, copies, followers=followers, stated=stated)
+    for unsound in check_.unsound_restoration():
+        yield Counterexample(execution, copies, followers, stated, unsound)
 
 
 def shrink_unsound(found: Counterexample) -> Counterexample:
@@ -139,9 +156,10 @@ def _run_again(script: Script, found: Counterexample, gone: int) -> Counterexamp
 def _still(
     found: Counterexample, execution: Execution, copies: tuple[Copy, ...], followers: tuple[Follower, ...]
 ) -> Counterexample | None:
-    for unsound in ClaimCheck(execution, copies, followers=followers).unsound():
+    check_ = ClaimCheck(execution, copies, followers=followers, stated=found.stated)
+    for unsound in check_.unsound():
         if (unsound.part, unsound.claim) == found.part:
-            return Counterexample(execution, copies, followers, unsound)
+            return Counterexample(execution, copies, followers, found.stated, unsound)
     return None
 
 

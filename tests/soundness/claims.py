@@ -7,6 +7,7 @@ truncated     committed by the last capture; where for good, a replica with it c
 uncommitted   by as_of a leader had committed it, or a majority of the leader's set had stored it in its epoch
 bounds        the high watermark at as_of is below a lower bound or above an upper one
 safe          the best claim lacks a batch that was committed by as_of
+nothing lost  by a restoration, and the chosen log lacks a batch that was committed by as_of
 plan safe     afterwards no majority of the voters is left that holds what was committed by then
 findings      an error, in a lawful execution, that no missing file explains
 
@@ -48,6 +49,7 @@ from tests.soundness.execution import (
 )
 from tests.soundness.following import Follower, followed_logs, observations_of, with_followed
 from tests.soundness.plan_claims import not_safe, registering_all, safe_actions
+from tests.soundness.restoring import NOTHING_STATED, Stated, choices_that_lose_nothing
 
 TIMED = (8, 12, 14, 18)
 
@@ -91,7 +93,8 @@ def answers_to(facts: ClusterFacts, rule_facts: RuleFacts | None = None) -> Answ
 class ClaimCheck:
     """One execution, some copies of its directories, and the answers that they give.
 
-    followers: what else is held. apart: by how much (ms) two clocks that state times may differ.
+    followers: what else is held. stated: of a quorum to restore. apart: by how much (ms) two clocks that
+    state times may differ.
     """
 
     def __init__(
@@ -100,8 +103,10 @@ class ClaimCheck:
         copies: tuple[Copy, ...],
         answers: Answers | None = None,
         followers: tuple[Follower, ...] = (),
+        stated: Stated = NOTHING_STATED,
     ) -> None:
         self.execution = execution
+        self.stated = stated
         self.copies = copies
         self.followed = [log for each in followers for log in followed_logs(execution, each)]
         self.facts = with_followed(facts_of((execution,), copies), execution, followers)
@@ -129,6 +134,7 @@ class ClaimCheck:
         for row in self.answers.evidence.voter_sets:
             yield from self._voter_set(row)
         yield from self.unsound_recovery(nodes if nodes is not None else self._node_ids())
+        yield from self.unsound_restoration()
         yield from self.unsound_plans(nodes)
 
     def _is_of_missing_files(self, finding: Finding) -> bool:
@@ -260,9 +266,7 @@ class ClaimCheck:
     def _unsound_advice(self, advice: RecoveryAdvice, claim: str) -> Iterator[Unsound]:
         if not advice.is_safe:
             return
-        listed = {candidate.capture_id for candidate in (*advice.best, *advice.others)}
-        newest = [copy for copy, capture_id in self._captured() if capture_id in listed]
-        as_of = advice.as_of if advice.as_of is not None else self._earliest(newest)
+        as_of = self._as_of(advice)
         chosen = {candidate.capture_id: candidate for candidate in advice.best}
         for copy, capture_id in self._captured():
             lacked = self._lacked_by(copy, as_of - self.apart) if capture_id in chosen else []
@@ -270,6 +274,23 @@ class ClaimCheck:
                 candidate = chosen.pop(capture_id)
                 words = f"node {candidate.node_id} is safe as of {self._when(as_of)} ({advice.why})"
                 yield Unsound("findings", claim, f"{words}; it lacks the committed {_listed(lacked)}")
+
+    def _as_of(self, advice: RecoveryAdvice) -> int:
+        if advice.as_of is not None:
+            return advice.as_of
+        listed = {candidate.capture_id for candidate in (*advice.best, *advice.others)}
+        return self._earliest([copy for copy, capture_id in self._captured() if capture_id in listed])
+
+    def unsound_restoration(self) -> Iterator[Unsound]:
+        """Nothing is said to be lost, and yet the chosen log lacks what was committed."""
+        copies = {capture_id: copy for copy, capture_id in self._captured()}
+        said = choices_that_lose_nothing(self.answers.known, self.answers.findings, self.stated)
+        for capture, advice in said:
+            as_of = self.execution.at[-1] if self.stated.are_stopped else self._as_of(advice) - self.apart
+            lacked = self._lacked_by(copies[capture.capture_id], as_of)
+            if lacked:
+                words = f"{self.stated}: node {capture.node_id} is chosen ({advice.why})"
+                yield Unsound("restore", "nothing lost", f"{words}; it lacks the committed {_listed(lacked)}")
 
     def _node_ids(self) -> set[int]:
         return {capture.node_id for capture in self.facts.captures}

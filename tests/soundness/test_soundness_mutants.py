@@ -17,10 +17,12 @@ from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.log_ends import LogEnds
 from kraft_core.evidence.lower_bounds import LowerBound, LowerBounds
 from kraft_core.findings import describe, recovery_safety
+from kraft_core.findings.recovery import recovery_advice
 from kraft_core.plan import engine, standings, verdicts
 from kraft_core.plan.engine import World
 from kraft_core.plan.parts import ActionPart
 from kraft_core.raft.voters import ReplicaKey
+from kraft_core.restore import choice
 from kraft_core.simulation.setup import Setup
 from tests.soundness import captures
 from tests.soundness.captures import Copy
@@ -117,6 +119,10 @@ def an_answer_commits_the_leader_s_log(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LowerBounds, "_answered", to_its_end)
 
 
+def a_backup_of_a_node_that_is_gone_counts(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(choice, "recovery_advice", lambda known, findings, **_: recovery_advice(known, findings))
+
+
 MUTANTS: tuple[tuple[Patch, str], ...] = (
     (file_times_count, "uncommitted"),
     (a_leader_counts_that_is_no_voter, "committed"),
@@ -132,6 +138,7 @@ MUTANTS: tuple[tuple[Patch, str], ...] = (
     (an_added_voter_is_taken_for_in_sync, "Add"),
     (who_answers_is_the_newest_leader, "upper bound"),
     (an_answer_commits_the_leader_s_log, "committed"),
+    (a_backup_of_a_node_that_is_gone_counts, "nothing lost"),
 )
 
 
