@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 from kraft_core.plan import verdicts
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update
@@ -24,13 +25,13 @@ _MOVED_PORTS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Aftermath:
-    """What an action leads to. counting: the voters by whom the leader counts; gone: a node that is down.
+    """What an action leads to. counting: the voters by whom the leader counts; gone: nodes that are down.
 
     elects: whether the others may have to elect a leader.
     """
 
     counting: VoterSet
-    gone: int | None = None
+    gone: frozenset[int] = frozenset()
     elects: bool = False
 
 
@@ -52,6 +53,8 @@ def safe_actions(quorum: CapturedQuorum, nodes: Collection[int] | None) -> Itera
 def _actions(quorum: CapturedQuorum, nodes: Collection[int] | None) -> Iterator[Action]:
     assert quorum.voters is not None
     observers = [member.key for member in quorum.members if not member.is_voter]
+    for both in combinations(quorum.voters.voters.ids, 2) if nodes is None else ():
+        yield Lose(both)
     for node in quorum.voters.voters.ids:
         if nodes is None or node in nodes:
             yield from (Lose((node,)), Remove(node), Replace(node))
@@ -78,7 +81,7 @@ def _not_safe_at(
     # The captures were not all taken at once, and what was just appended may have been on its way.
     committed = execution.committed_by(min(execution.at[moment], earliest) - CLOCK_TOLERANCE_MS)
     for after in _aftermaths(quorum, action, _voters_in_force(replicas) or VoterSet(())):
-        left = {slot: replica for slot, replica in replicas.items() if replica.key.id != after.gone}
+        left = {slot: replica for slot, replica in replicas.items() if replica.key.id not in after.gone}
         up = [
             voter.key.id
             for voter in after.counting
@@ -100,20 +103,23 @@ def _aftermaths(quorum: CapturedQuorum, action: Action, voters: VoterSet) -> Ite
     A new disk under an old id is added once it has the log: until then the voters left need no vote of it.
     """
     match action:
-        case Lose(node_ids=(node,)) | Update(node_id=node):
-            yield Aftermath(voters, node, elects=True)
+        case Lose(node_ids=nodes):
+            yield Aftermath(voters, frozenset(nodes), elects=True)
+        case Update(node_id=node):
+            yield Aftermath(voters, frozenset({node}), elects=True)
         case Remove(node_id=node):
             yield Aftermath(_without(voters, node))
         case Add(node_id=node, directory_id=directory):
             yield Aftermath(_with(voters, ReplicaKey(node, directory)))
         case Replace(node_id=node, successor=None):
-            yield Aftermath(voters, node, elects=True)
-            yield Aftermath(_without(voters, node), node)
+            yield Aftermath(voters, frozenset({node}), elects=True)
+            yield Aftermath(_without(voters, node), frozenset({node}))
         case Replace(node_id=node, successor=int(successor)):
             (key, *_) = (member.key for member in quorum.members_of(successor) if not member.is_voter)
-            yield Aftermath(voters, node, elects=True)
-            yield Aftermath(_with(voters, key), node)
-            yield Aftermath(_without(_with(voters, key), node), node)
+            gone = frozenset({node})
+            yield Aftermath(voters, gone, elects=True)
+            yield Aftermath(_with(voters, key), gone)
+            yield Aftermath(_without(_with(voters, key), node), gone)
         case _:
             raise AssertionError(action)
 
