@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kraft_core.columnar.compiled import compiled
+from kraft_core.columnar.compiled import compiled, inlined
 from kraft_core.columnar.crc import crc32c
 from kraft_core.columnar.kernel_abi import MALFORMED
 from kraft_core.columnar.line_values import read_size, write_null, write_text
@@ -20,6 +20,8 @@ from kraft_core.columnar.verdicts import (
     VERDICT,
 )
 
+_ZERO = 0x30
+
 
 @compiled
 def write_config_value(task: int, name: int, nullable: int, at: int, end: int, out: int) -> tuple[int, int]:
@@ -32,13 +34,22 @@ def write_config_value(task: int, name: int, nullable: int, at: int, end: int, o
     after = value + size
     if after - name > MOST_CONFIG_BYTES:
         return MALFORMED, out
-    entry = _entry(task, name, after - name)
+    entry = _entry(task, name, (at if _are_digits(value, after) else after) - name)
     if entry == 0:
         return MALFORMED, out
     verdict = get(entry + VERDICT)
     if verdict == SHOWN:
         return write_text(task, nullable, at, end, out)
     return MALFORMED if verdict == ODD else after, write_null(out)
+
+
+@inlined
+def _are_digits(at: int, end: int) -> bool:
+    """Whether there is a text, of nothing but the digits 0 to 9."""
+    first = at
+    while at < end and 0 <= load_u8(at) - _ZERO <= 9:
+        at += 1
+    return first < at == end
 
 
 @compiled

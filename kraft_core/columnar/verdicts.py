@@ -1,7 +1,8 @@
 """Which configs are secrets, as compiled code knows it: verdicts of secrets.is_secret_config in a table.
 
-A config is the bytes of its name and value on the wire, which follow one another. Compiled code enters those
-that it does not find (config_values.py), Python judges them, and the batch is written again.
+A config is the bytes of its name and value on the wire, which follow one another; its name alone stands for
+all values of only digits, which carry no credentials. Compiled code enters those that it does not find
+(config_values.py), Python judges them, and the batch is written again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Set
 
 from kraft_core.columnar.lines_abi import OPEN, VERDICTS
 from kraft_core.format.kafka_json import unsigned_varint
-from kraft_core.format.secrets import is_secret_config
+from kraft_core.format.secrets import is_secret_config, is_secret_name
 from kraft_core.format.varint import Buffer
 
 # An entry has an address, a size (0: the entry is free) and a verdict, at these byte offsets.
@@ -58,10 +59,14 @@ class ConfigVerdicts:
 
     def _verdict(self, config: bytes) -> int:
         size, at = unsigned_varint(config, 0)
-        name = config[at : at + size - 1]
-        _, value_at = unsigned_varint(config, at + size - 1)
+        after_name = at + size - 1
         try:
-            is_secret = is_secret_config(name.decode(), config[value_at:].decode(), self._allowed)
+            name = config[at:after_name].decode()
+            if after_name == len(config):
+                is_secret = is_secret_name(name, self._allowed)
+            else:
+                _, value_at = unsigned_varint(config, after_name)
+                is_secret = is_secret_config(name, config[value_at:].decode(), self._allowed)
         except UnicodeDecodeError:
             return ODD
         return HIDDEN if is_secret else SHOWN

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 from kraft_core.columnar import kafka_text, line_code, lines
 from kraft_core.columnar.kafka_text import CompiledDump
-from kraft_core.columnar.verdicts import MOST_ENTRIES
+from kraft_core.columnar.verdicts import MOST_ENTRIES, ConfigVerdicts
 from kraft_core.format.batch import RawRecord, RecordHeader, write_batch
 from kraft_core.format.codec import write_metadata_value
 from kraft_core.format.kafka_dump import DumpOptions, DumpStopped, FileDump
 from kraft_core.format.mapped_file import mapped
+from kraft_core.format.secrets import is_secret_config, is_secret_name
 from kraft_core.format.varint import Buffer
 from kraft_core.messages.metadata import by_api_key
 from kraft_core.messages.schema import Message
@@ -247,9 +248,49 @@ def test_a_long_config_is_left() -> None:
 
 
 @pytest.mark.parametrize("count", [MOST_ENTRIES - 1, 3 * MOST_ENTRIES])
-def test_more_configs_than_the_table_of_verdicts_holds(count: int) -> None:
-    configs = [("retention.ms", str(number)) for number in range(count)]
+@pytest.mark.parametrize("config", [("retention.ms", "-{}"), ("plugin.{}", "7")])
+def test_more_configs_than_the_table_of_verdicts_holds(count: int, config: tuple[str, str]) -> None:
+    name, value = config
+    configs = [(name.format(number), value.format(number)) for number in range(count)]
     assert compared(of_configs(configs)).left <= 2
+
+
+def test_a_name_is_judged_once_for_all_values_of_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[bytes] = []
+    verdict = ConfigVerdicts._verdict
+
+    def noted(verdicts: ConfigVerdicts, config: bytes) -> int:
+        judged.append(config)
+        return verdict(verdicts, config)
+
+    monkeypatch.setattr(ConfigVerdicts, "_verdict", noted)
+    names = ("retention.ms", "ssl.key.password", "my.plugin", "cleanup.policy")
+    log = of_configs([(name, str(number)) for number in range(100) for name in names])
+    assert compared(log).left == 1  # the second log begins at 0 again
+    assert len(judged) == len(set(judged)) == len(names)
+    text, *_ = outcome(CompiledDump(HIDDEN), log)
+    assert text.count('"value":null') == 2 * 200
+    assert text.count('"value":"99"') == 2 * 2
+
+
+NAMES = st.sampled_from(["retention.ms", "ssl.key.password", "sasl.jaas.config", "my.plugin", "é", ""])
+VALUES = st.from_regex(r"[0-9]{1,20}", fullmatch=True) | st.sampled_from(
+    ["", "-1", "1.5", "12a", "7 ", "٣٤", "1²", "password=1", "AKIA0123456789012345", "http://1:2@3", "\x00"]
+)
+
+
+@given(configs=st.lists(st.tuples(NAMES, st.none() | VALUES), min_size=1, max_size=12))
+@thorough
+def test_what_is_hidden_of_values_that_are_digits_or_nearly(configs: list[tuple[str, str | None]]) -> None:
+    for allowed in (frozenset[str](), frozenset({"my.plugin", "é", "ssl.key.password"})):
+        assert compared(of_configs(configs), DumpOptions(allowed=allowed)).left <= 1
+
+
+@given(name=NAMES, digits=st.from_regex(r"[0-9]+", fullmatch=True))
+@thorough
+def test_digits_carry_no_credentials(name: str, digits: str) -> None:
+    """What verdicts.py relies on."""
+    assert is_secret_config(name, digits) == is_secret_name(name)
 
 
 @pytest.mark.parametrize("size", [0, 1, 31, 32, 33, 64, 5000, 0x7FFF - 3])
