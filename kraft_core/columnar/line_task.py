@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 from dataclasses import dataclass
 
 from kraft_core.columnar import lines_abi as words
 from kraft_core.columnar.line_code import line_code
 from kraft_core.columnar.verdicts import MOST_ENTRIES, ConfigVerdicts
-from kraft_core.columnar.window import Window
+from kraft_core.columnar.window import Window, address_of
+from kraft_core.format.batch import read_header
 from kraft_core.format.kafka_dump import DumpOptions
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenLines:
-    """text: of the batches up to the position `end`, UTF-8, valid until the task writes again.
+    """text: of the batches from one position to another, UTF-8, valid until the task writes again.
 
-    last_offset: of their last record. is_left: whether the batch at `end` is one for kafka_dump.
+    before, last_offset: of the record before them and of their last one. is_left: whether the batch at `end`
+    is one for kafka_dump.
     """
 
     text: memoryview
+    begin: int
+    before: int
     end: int
     last_offset: int
     batches: int
@@ -37,7 +42,7 @@ class LineTask:
         self._window = window
         self._verdicts = ConfigVerdicts(options.allowed)
         self._text_bytes = text_bytes
-        self._text = ctypes.create_string_buffer(self._text_bytes)
+        self._text = _memory(text_bytes)
         self._task = (ctypes.c_int64 * words.TASK_WORDS)()
         self._addresses = (ctypes.c_int64 * (2 * words.LINES))()
         self._code.write_addresses(ctypes.addressof(self._addresses))
@@ -59,6 +64,26 @@ class LineTask:
 
         last_offset: of the record before them.
         """
+        self._begin_text(self._text_bytes)
+        return self._write(begin, end, last_offset)
+
+    def write_all(self, begin: int, end: int) -> list[WrittenLines]:
+        """Write all batches between two positions but those for kafka_dump, as far as the memory reaches.
+
+        Each part is written as if the record before it had the offset before its first.
+        """
+        self._begin_text(self._text_bytes)
+        parts: list[WrittenLines] = []
+        while begin < end:
+            before = read_header(self._window.buf, begin).base_offset - 1
+            parts.append(self._write(begin, end, before))
+            if not parts[-1].is_left:
+                break
+            begin = read_header(self._window.buf, parts[-1].end).end
+        return parts
+
+    def _write(self, begin: int, end: int, last_offset: int) -> WrittenLines:
+        """As write, behind the text that is there."""
         self._set(words.AT, self._window.address + begin)
         self._set(words.STOP, self._window.address + end)
         self._set(words.LAST_OFFSET, last_offset)
@@ -66,14 +91,16 @@ class LineTask:
         if self._get(words.VERDICT_COUNT) > MOST_ENTRIES // 2:
             self._verdicts.empty()
             self._set(words.VERDICT_COUNT, 0)
-        self._take_memory(self._text_bytes)
+        text_begin = self._written()
         while (outcome := self._run()) in (words.FULL, words.TO_JUDGE):
             if outcome == words.FULL:
                 if self._written():
                     break
-                self._take_memory(2 * len(self._text))
+                self._begin_text(2 * len(self._text))
         return WrittenLines(
-            memoryview(self._text)[: self._written()],
+            memoryview(self._text)[text_begin : self._written()],
+            begin,
+            last_offset,
             self._get(words.AT) - self._window.address,
             self._get(words.LAST_OFFSET),
             self._get(words.BATCHES),
@@ -81,12 +108,12 @@ class LineTask:
         )
 
     def _written(self) -> int:
-        return self._get(words.OUT) - ctypes.addressof(self._text)
+        return self._get(words.OUT) - self._text_address
 
-    def _take_memory(self, size: int) -> None:
+    def _begin_text(self, size: int) -> None:
         if len(self._text) != size:
-            self._text = ctypes.create_string_buffer(size)
-        address = ctypes.addressof(self._text)
+            self._text = _memory(size)
+        address = self._text_address = address_of(self._text)
         self._set(words.OUT, address)
         self._set(words.OUT_END, address + size - words.SPARE_BYTES)
 
@@ -97,3 +124,8 @@ class LineTask:
         self._verdicts.judge(count, self._window.buf, self._window.address)
         self._set(words.OPEN_COUNT, 0)
         return outcome
+
+
+def _memory(size: int) -> mmap.mmap:
+    """Zeros, whose pages take memory and time only once they are written to."""
+    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

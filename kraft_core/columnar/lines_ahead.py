@@ -14,12 +14,12 @@ from kraft_core.columnar import lines_abi as words
 from kraft_core.columnar.line_code import line_code
 from kraft_core.columnar.line_task import LineTask, WrittenLines
 from kraft_core.columnar.window import Window
-from kraft_core.format.batch import read_header
 from kraft_core.format.kafka_dump import DumpOptions
 
 # In a smaller file, starting threads takes about as long as they save.
 MIN_BYTES = 8 * 1024 * 1024
-STRETCH_BYTES = 512 * 1024
+# Threads wait for each other at the end of each stretch.
+STRETCH_BYTES = 1024 * 1024
 # Text is four to six times as long as its records.
 _TEXT_BYTES = 8 * STRETCH_BYTES
 _MOST_THREADS = 4
@@ -27,12 +27,11 @@ _MOST_THREADS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """The batches from a position on, written as if they followed a record of the offset `before`."""
+    """The batches from a position on, and their parts as a task writes them."""
 
     begin: int
-    before: int
     task: LineTask
-    lines: Future[WrittenLines]
+    parts: Future[list[WrittenLines]]
 
 
 class LinesAhead:
@@ -44,30 +43,39 @@ class LinesAhead:
         self._threads = threads
         self._free = [LineTask(window, options, _TEXT_BYTES) for _ in range(_threads() + 1)]
         self._taken: LineTask | None = None
+        self._parts = deque[WrittenLines]()
         self._stretches = deque[_Stretch]()
         self._next_begin = 0
 
     @property
     def begin(self) -> int:
-        """The position at which the next stretch begins; the end if there is none."""
-        return self._stretches[0].begin if self._stretches else self._end
+        """The position at which the next part or stretch begins; the end if there is none."""
+        following = self._parts or self._stretches
+        return following[0].begin if following else self._end
 
     def take(self, position: int, last_offset: int) -> WrittenLines | None:
         """The lines from a position on, after a record of that offset; None if they are not written ahead.
 
         Their text is valid until the next call.
         """
+        if not self._parts:
+            self._take_stretch(position)
+        if not self._parts or position != self.begin:
+            return None
+        written = self._parts.popleft()
+        return written if written.before == last_offset else None
+
+    def _take_stretch(self, position: int) -> None:
+        """Wait for the parts of the stretch at a position, if there is one."""
         if self._taken is not None:
             self._free.append(self._taken)
             self._taken = None
         while self._free and self._next_begin < self._end:
             self._start()
-        if position != self.begin or not self._stretches:
-            return None
-        stretch = self._stretches.popleft()
-        self._taken = stretch.task
-        written = stretch.lines.result()
-        return written if stretch.before == last_offset else None
+        if self._stretches and position == self.begin:
+            stretch = self._stretches.popleft()
+            self._taken = stretch.task
+            self._parts.extend(stretch.parts.result())
 
     def _start(self) -> None:
         """Give the next stretch to a free task."""
@@ -77,10 +85,7 @@ class LinesAhead:
         self._next_begin = end if end >= begin + STRETCH_BYTES else self._end
         if end > begin:
             task = self._free.pop()
-            before = read_header(self._window.buf, begin).base_offset - 1
-            self._stretches.append(
-                _Stretch(begin, before, task, self._threads.submit(task.write, begin, end, before))
-            )
+            self._stretches.append(_Stretch(begin, task, self._threads.submit(task.write_all, begin, end)))
 
     def _end_of_stretch(self, begin: int) -> int:
         """Where the first batch behind STRETCH_BYTES begins, or the first one whose size is wrong."""

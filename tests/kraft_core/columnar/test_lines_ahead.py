@@ -16,7 +16,8 @@ from kraft_core.columnar.kafka_text import CompiledDump
 from kraft_core.columnar.lines_ahead import LinesAhead
 from kraft_core.format.kafka_dump import DumpOptions
 from kraft_core.format.mapped_file import mapped
-from tests.kraft_core.batches import no_op_batch
+from kraft_core.messages.control import LEADER_CHANGE
+from tests.kraft_core.batches import control_batch, no_op_batch
 from tests.kraft_core.columnar.test_kafka_text import (
     GOLDEN,
     HIDDEN,
@@ -94,6 +95,22 @@ def test_offsets_that_jump_between_stretches() -> None:
         with stretches(size) as used:
             assert compared(log).jumps == {2: 9, 12: 5}
             assert any(used)
+
+
+def test_what_follows_a_batch_for_kafka_dump_is_written_ahead() -> None:
+    """Control batches, two at once and one at the end, and a batch with a wrong CRC."""
+    damage = bytearray(no_op_batch(40))
+    damage[20] ^= 1
+    elected = {"version": 0, "leaderId": 1, "voters": [], "grantingVoters": []}
+    control = {n: control_batch(n, 1, LEADER_CHANGE, elected) for n in (0, 20, 21, 59)}
+    log = b"".join(control.get(n) or (bytes(damage) if n == 40 else no_op_batch(n)) for n in range(60))
+    for size, text_bytes in ((500, 1 << 16), (1 << 20, 1 << 16), (1 << 20, 2048)):
+        with stretches(size, text_bytes) as used:
+            dump = compared(log, SHOWN)
+        assert dump.invalid == 1
+        if text_bytes > 2048:
+            assert dump.left == 5
+            assert all(used)
 
 
 def test_no_thread_reads_a_closed_file(tmp_path: Path) -> None:
