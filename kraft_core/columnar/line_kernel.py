@@ -46,7 +46,16 @@ from kraft_core.columnar.lines_abi import (
     WITHOUT_METADATA,
 )
 from kraft_core.columnar.literals import literal
-from kraft_core.columnar.memory import get, load_i16, load_i32, load_i64, load_u8, load_u32, put
+from kraft_core.columnar.memory import (
+    get,
+    load_i16,
+    load_i32,
+    load_i64,
+    load_u8,
+    load_u32,
+    prefetch_batches,
+    put,
+)
 from kraft_core.format.batch import PREFIX_BYTES
 
 _NONE = -1
@@ -55,6 +64,7 @@ _ENVELOPE_BYTES = 1024
 # A larger value would need much memory for the longest text that it could have.
 _MOST_VALUE_BYTES = 1 << 16
 _NO_ROOM = -2
+_CACHE_LINE_BYTES = 64
 
 _base_offset = literal("baseOffset: ")
 _last_offset = literal(" lastOffset: ")
@@ -102,6 +112,8 @@ def skip_batches(task: int) -> int:
         size = load_i32(at + LENGTH_AT) + PREFIX_BYTES
         if size < HEADER_BYTES or size > stop - at:
             break
+        prefetch_batches(at)
+        prefetch_batches(at + _CACHE_LINE_BYTES)  # most small batches lie in two of them
         at += size
     return at
 

@@ -107,26 +107,28 @@ fill_32 = _filler(32)
 fill_64 = _filler(64)
 
 
-# How far ahead of a column's end memory is asked for, in bytes.
-_AHEAD_BYTES = 1024
-
-
-@intrinsic
-def prefetch(_typing: Any, _address: Any) -> Any:
-    """Asks for the memory that is written soon if a column is filled from this address on.
-
-    There are more columns than the processor follows by itself. It may be beyond the memory of the column.
-    """
+def _prefetcher(ahead: int, to_write: bool) -> Callable[[int], None]:
+    """Asks for the memory so many bytes ahead of an address, which may be beyond what there is."""
 
     def codegen(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        pointer = _pointer(builder, builder.add(arguments[0], _INT64(_AHEAD_BYTES)), 8)
-        to_write = [ir.Constant(ir.IntType(32), held) for held in (1, 3, 1)]
-        signature = ir.FunctionType(ir.VoidType(), [pointer.type, *(held.type for held in to_write)])
+        pointer = _pointer(builder, builder.add(arguments[0], _INT64(ahead)), 8)
+        how = [ir.Constant(ir.IntType(32), held) for held in (int(to_write), 3, 1)]
+        signature = ir.FunctionType(ir.VoidType(), [pointer.type, *(held.type for held in how)])
         function = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0i8")
-        builder.call(function, [pointer, *to_write])
+        builder.call(function, [pointer, *how])
         return context.get_dummy_value()
 
-    return types.void(types.int64), codegen
+    @intrinsic
+    def ask(_typing: Any, _address: Any) -> Any:
+        return types.void(types.int64), codegen
+
+    return ask
+
+
+# What is written soon if a column is filled: there are more columns than the processor follows by itself.
+prefetch = _prefetcher(1024, to_write=True)
+# What is read soon by a walk over batches, which reads little of each.
+prefetch_batches = _prefetcher(4096, to_write=False)
 
 
 @intrinsic

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from kraft_core.format.mapped_file import mapped
 
+# So many at once: each call interrupts the processors that run threads of this process.
+_RELEASED_BYTES = 16 * 1024 * 1024
+
 
 class Window:
     """buf: the file's bytes; address: of the first of them while the file is open."""
@@ -17,7 +20,7 @@ class Window:
     def __init__(self, buf: bytes | mmap.mmap) -> None:
         self.buf = buf
         self.size = len(buf)
-        self.address = _address(buf)
+        self.address = address_of(buf)
         self._released = 0
 
     def stop(self, end: int | None) -> int:
@@ -25,9 +28,11 @@ class Window:
         return self.size if end is None else min(end, self.size)
 
     def release(self, position: int) -> None:
-        """Release the pages before the position, as reading only moves forward."""
+        """Release the pages before the position, as reading only moves forward, if they are many."""
         end = position // mmap.PAGESIZE * mmap.PAGESIZE
-        if end > self._released and isinstance(self.buf, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        if end < self._released + _RELEASED_BYTES:
+            return
+        if isinstance(self.buf, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
             self.buf.madvise(mmap.MADV_DONTNEED, self._released, end - self._released)
         self._released = end
 
@@ -38,7 +43,7 @@ class _View(ctypes.Structure):
     _fields_ = (("address", ctypes.c_void_p), ("rest", ctypes.c_byte * 128))
 
 
-def _address(buf: bytes | mmap.mmap) -> int:
+def address_of(buf: bytes | mmap.mmap) -> int:
     """Of the first byte. The view is released at once: a mapping with views cannot be closed."""
     view = _View()
     api = ctypes.pythonapi
