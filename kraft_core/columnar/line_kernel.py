@@ -56,6 +56,7 @@ from kraft_core.columnar.memory import (
     prefetch_batches,
     put,
 )
+from kraft_core.columnar.vectors import copy_short
 from kraft_core.format.batch import PREFIX_BYTES
 
 _NONE = -1
@@ -76,6 +77,7 @@ _size = literal(" size: ")
 _crc = literal(" magic: 2 compresscodec: none crc: ")
 _is_valid = literal(" isvalid: true\n")
 _offset = literal("| offset: ")
+_no_key = literal(" keySize: -1 valueSize: ")
 _key_size = literal(" keySize: ")
 _value_size = literal(" valueSize: ")
 _payload = literal(" sequence: -1 headerKeys: [] payload: ")
@@ -131,33 +133,40 @@ def _write_batch(task: int, batch: int, size: int) -> int:
     out = get(task + OUT)
     if out + _ENVELOPE_BYTES > get(task + OUT_END):
         return _NO_ROOM
-    out = _write_header(batch, size, batch - get(task + FILE), out)
+    out, time, time_end = _write_header(batch, size, batch - get(task + FILE), out)
     at = batch + HEADER_BYTES
     offset = get(task + LAST_OFFSET)
     for _ in range(load_i32(batch + COUNT_AT)):
         offset += 1
-        at, out = _write_record(task, batch, offset, at, batch + size, out)
+        at, out = _write_record(task, batch, time, time_end, offset, at, batch + size, out)
         if at < 0:
             return at
     return out if at == batch + size else MALFORMED
 
 
 @inlined
-def _write_header(batch: int, size: int, position: int, out: int) -> int:
+def _write_header(batch: int, size: int, position: int, out: int) -> tuple[int, int, int]:
+    """The address after the line, and where in it the text of the batch's time begins and ends."""
     base_offset = load_i64(batch)
     out = write_number(base_offset, _base_offset(out))
     out = write_number(base_offset + load_i32(batch + LAST_DELTA_AT), _last_offset(out))
     out = write_number(load_i32(batch + COUNT_AT), _count(out))
     out = write_number(load_i32(batch + EPOCH_AT), _epoch(out))
     out = write_number(position, _position(out))
-    out = write_number(load_i64(batch + MAX_TIMESTAMP_AT), _time(out))
-    out = write_number(size, _size(out))
-    return _is_valid(write_number(load_u32(batch + CRC_AT), _crc(out)))
+    time = _time(out)
+    time_end = write_number(load_i64(batch + MAX_TIMESTAMP_AT), time)
+    out = write_number(size, _size(time_end))
+    return _is_valid(write_number(load_u32(batch + CRC_AT), _crc(out))), time, time_end
 
 
 @inlined
-def _write_record(task: int, batch: int, offset: int, at: int, end: int, out: int) -> tuple[int, int]:
-    """The address after the record, MALFORMED or NO_ROOM, and that after its text. offset: as it must be."""
+def _write_record(
+    task: int, batch: int, time: int, time_end: int, offset: int, at: int, end: int, out: int
+) -> tuple[int, int]:
+    """The address after the record, MALFORMED or NO_ROOM, and that after its text.
+
+    time, time_end: of the text of the batch's time, which is mostly the record's, too. offset: as it must be.
+    """
     frame = read_frame(at, end, get(task + STOP))
     timestamp_delta, offset_delta, _, key_size, value, value_size, after = frame
     if after < 0 or load_i64(batch) + offset_delta != offset or not 0 <= value_size <= _MOST_VALUE_BYTES:
@@ -171,9 +180,15 @@ def _write_record(task: int, batch: int, offset: int, at: int, end: int, out: in
         out = _only_payload(out)
     else:
         out = write_number(offset, _offset(out))
-        out = write_number(load_i64(batch + BASE_TIMESTAMP_AT) + timestamp_delta, _time(out))
-        out = write_number(key_size, _key_size(out))
-        out = _payload(write_number(value_size, _value_size(out)))
+        out = _time(out)
+        timestamp = load_i64(batch + BASE_TIMESTAMP_AT) + timestamp_delta
+        if timestamp == load_i64(batch + MAX_TIMESTAMP_AT):
+            copy_short(out, time, time_end - time)
+            out += time_end - time
+        else:
+            out = write_number(timestamp, out)
+        out = _no_key(out) if key_size < 0 else _value_size(write_number(key_size, _key_size(out)))
+        out = _payload(write_number(value_size, out))
     api_key, version, begin = read_kind(value, value_end)
     if begin > value_end or not (0 <= api_key < API_KEYS and 0 <= version < VERSIONS):
         return MALFORMED, out

@@ -25,7 +25,7 @@ from kraft_core.format.secrets import is_secret_config, is_secret_name
 from kraft_core.format.varint import Buffer
 from kraft_core.messages.metadata import by_api_key
 from kraft_core.messages.schema import Message
-from tests.kraft_core.batches import no_op_batch, raw, raw_records
+from tests.kraft_core.batches import NO_OP, no_op_batch, raw, raw_records, resealed
 from tests.kraft_core.strategies import METADATA_VERSIONS, message_id, values
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -307,6 +307,32 @@ def test_numbers(number: int) -> None:
     for value in (number, -number, -number - 1):
         held = write_metadata_value(record, 0, record.default(0) | {"nextProducerId": value})
         assert compared(write_batch(0, 1, [RawRecord(0, number, None, held)])).left == 0
+
+
+def test_lists_of_numbers() -> None:
+    record = by_api_key[3]
+    held = write_metadata_value(record, 0, record.default(0) | {"replicas": list(range(-12, 120))})
+    dump = compared(write_batch(0, 1, [raw(0, held)]))
+    assert dump.left == 0
+    assert ",-1,0,1,2,3,4,5,6,7,8,9,10,11," in "".join(dump.texts(write_batch(0, 1, [raw(0, held)]), NAME))
+
+
+@pytest.mark.parametrize("others", [[0], [5, 0, 5], [-1, 1 << 41], [-(1 << 62), 3], [(1 << 62) + 1]])
+def test_times_that_are_the_batch_s_and_others(others: list[int]) -> None:
+    """Of the last records, after others and before others."""
+    for times in ([*others, 9, 9], [9, *others], [9, 9, *others, 9]):
+        records = [RawRecord(n, time, None, NO_OP) for n, time in enumerate(times)]
+        assert compared(write_batch(0, 1, records)).left == 0
+
+
+@pytest.mark.parametrize("size", [-1, -2, -64])
+def test_no_key_of_any_negative_size(size: int) -> None:
+    """Kafka reads each as no key, and prints -1."""
+    batch = bytearray(write_batch(0, 1, [raw(0, NO_OP)]))
+    key_size_at = batch.rindex(NO_OP) - 2
+    assert batch[key_size_at] == 1
+    batch[key_size_at] = -2 * size - 1  # zigzag
+    assert compared(resealed(bytes(batch)), SHOWN).left == 0
 
 
 def test_a_batch_of_more_text_than_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
