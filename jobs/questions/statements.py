@@ -10,8 +10,15 @@ from dataclasses import dataclass
 
 from jobs.runtime.outcome import Failure, reason_of
 
-# A comment, a semicolon, something in quotes, or what lies between.
-PIECES = re.compile(r"""--[^\n]*|;|'[^']*'?|"[^"]*"?|`[^`]*`?|-|[^-;'"`]+""")
+# A comment or its beginning, a semicolon, something in quotes, in which a backslash escapes but for r before
+# them, a word, or what lies between.
+PIECES = re.compile(
+    r"""--[^\n]*|/\*|;"""
+    r"""|[rR]'[^']*'?|[rR]"[^"]*"?|'[^'\\]*(?:\\.[^'\\]*)*'?|"[^"\\]*(?:\\.[^"\\]*)*"?|`[^`]*`?"""
+    r"""|(?:\w++(?!['"])|[^-/;'"`\w]|-(?!-)|/(?!\*))+|\w+|.""",
+    re.DOTALL,
+)
+COMMENT_EDGES = re.compile(r"/\*|\*/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +61,38 @@ def statements_of(text: str) -> Iterator[Statement]:
     """Statements separated by semicolons, apart from those inside quotes and comments."""
     current: list[str] = []
     line = begun = 1
-    for piece in [*PIECES.findall(text), ";"]:
+    for piece in (*_pieces(text), ";"):
         if piece == ";":
-            if stripped := "".join(current).strip():
-                yield Statement(stripped, begun)
+            if current:
+                yield Statement("".join(current).strip(), begun)
             current.clear()
-        elif not piece.startswith("--"):
-            if not current or current[-1].isspace():
+        elif current or not (piece == "" or piece.isspace()):
+            if not current:
                 blank = len(piece) - len(piece.lstrip())
                 begun = line + piece.count("\n", 0, blank)
             current.append(piece)
         line += piece.count("\n")
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The pieces of a text; of a comment its line ends alone. A hint, and a comment without an end, stay."""
+    at = 0
+    while match := PIECES.match(text, at):
+        begin, at = match.span()
+        is_comment = match[0].startswith("--")
+        if match[0] == "/*":
+            end = _end_of_comment(text, at)
+            is_comment = end is not None and not text.startswith("+", at)
+            at = len(text) if end is None else end
+        piece = text[begin:at]
+        yield ("\n" * piece.count("\n") or " ") if is_comment else piece
+
+
+def _end_of_comment(text: str, begin: int) -> int | None:
+    """Where a comment ends, whose content begins there: comments nest. None if it does not end."""
+    depth = 1
+    for edge in COMMENT_EDGES.finditer(text, begin):
+        depth += 1 if edge[0] == "/*" else -1
+        if depth == 0:
+            return edge.end()
+    return None

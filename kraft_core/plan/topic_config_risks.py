@@ -104,7 +104,7 @@ def _of_min_isr(
 
 def _least(controller: ActiveController, partition: Partition, value: str | None) -> int | None:
     """min.insync.replicas as the leader knows it then; None where only its file says it."""
-    return int(value) if value is not None else min_isr_default(controller.image, partition.leader)
+    return min_isr_default(controller.image, partition.leader) if value is None else parsed(MIN_ISR, value)
 
 
 def _of_unclean(

@@ -10,6 +10,7 @@ from kraft_core.image.effective_configs import min_isr
 from kraft_core.plan.min_isr_risks import has_no_spare, is_under, no_spare_replica
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.topic_defaults import defaults, in_file, is_assumed
+from kraft_core.topic_control.config_types import parsed
 from kraft_core.topic_control.controller import ActiveController
 from kraft_core.topic_control.controller_file import CLEANUP_POLICY, MIN_ISR
 from kraft_core.topic_control.requests import TopicResult
@@ -87,7 +88,7 @@ def _min_isr(controller: ActiveController, result: TopicResult, *, is_placed: bo
     """As the new topic has it, else as a broker that may lead knows it; None where only its file says it."""
     for record in result.records:
         if record.type == "CONFIG_RECORD" and record.value["name"] == MIN_ISR:
-            return int(record.value["value"])
+            return parsed(MIN_ISR, record.value["value"])
     leaders = {r.value["leader"] for r in result.records if r.type == "PARTITION_RECORD"}
     if is_placed:
         leaders = {b.broker_id for b in controller.usable_brokers() if controller.is_active(b.broker_id)}

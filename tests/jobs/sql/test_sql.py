@@ -276,6 +276,23 @@ def test_statements_are_split_outside_quotes_and_comments() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "statements"),
+    [
+        ("/* a; b */ SELECT 1; SELECT 2", ["SELECT 1", "SELECT 2"]),
+        ("/* don't */ SELECT 1; SELECT 2", ["SELECT 1", "SELECT 2"]),
+        ("/* -- x */ SELECT 1/* ; /* ; */ ; */AS a;", ["SELECT 1 AS a"]),
+        ("SELECT /*+ BROADCAST(v) */ 1", ["SELECT /*+ BROADCAST(v) */ 1"]),
+        ("SELECT 1; /* ; /* */", ["SELECT 1", "/* ; /* */"]),
+        (r"SELECT 'it\'s; x'; SELECT 2", [r"SELECT 'it\'s; x'", "SELECT 2"]),
+        (r"SELECT r'a\'; SELECT 'r'; SELECT 3", [r"SELECT r'a\'", "SELECT 'r'", "SELECT 3"]),
+        ("SELECT 'a''b;c'; SELECT 4 / 2 - 1", ["SELECT 'a''b;c'", "SELECT 4 / 2 - 1"]),
+    ],
+)
+def test_quotes_and_comments_are_those_of_spark(text: str, statements: list[str]) -> None:
+    assert [statement.text for statement in statements_of(text)] == statements
+
+
 def test_a_statement_begins_on_the_line_of_its_first_word() -> None:
     text = "-- a comment; \n\n  SELECT 1;;\n\n-- b\n   -- c\n\n'x\ny' || `z`;\n  \n SELECT 2"
     assert [(s.text, s.line) for s in statements_of(text)] == [

@@ -136,7 +136,9 @@ def test_a_greater_min_isr() -> None:
     assert after == ["no_spare_replica", "elr_cleared", "partitions_offline"]
 
 
-@pytest.mark.parametrize(("value", "is_risky"), [("1", False), ("2", False), ("3", True), ("4", True)])
+@pytest.mark.parametrize(
+    ("value", "is_risky"), [("1", False), ("2", False), ("3", True), ("4", True), ("\x01+3\x1f", True)]
+)
 def test_min_isr_of_all_replicas_is_as_risky_as_in_a_new_topic(value: str, is_risky: bool) -> None:
     """Configuring an existing topic was SAFE."""
     three = [partition(nth, (11, 12, 13), leader=11, isr=(11, 12, 13)) for nth in range(2)]
@@ -146,7 +148,8 @@ def test_min_isr_of_all_replicas_is_as_risky_as_in_a_new_topic(value: str, is_ri
     assert names(made) == names(asked(new)) == expected
     assert made.verdict == ("risky" if is_risky else "safe")
     if is_risky:
-        words = f"every replica of orders 0-1 must be in sync for acks=all ({MIN_ISR} {value})"
+        least = value.strip("\x01\x1f+")
+        words = f"every replica of orders 0-1 must be in sync for acks=all ({MIN_ISR} {least})"
         assert [risk.sentence for risk in made.risks] == [words]
 
 
