@@ -16,7 +16,12 @@ from pathlib import Path
 from jobs.captures.copying import COPYING, CopyError, copy_if_there, write_capture_json
 from jobs.runtime.outcome import reason_of
 from kraft_core.format.log_dirs import LOG_DIR_NAME, is_folder_name, is_log_folder
-from kraft_core.format.side_files import InvalidSideFileError, MetaProperties, read_meta_properties
+from kraft_core.format.side_files import (
+    InvalidSideFileError,
+    MetaProperties,
+    read_meta_properties,
+    side_file_text,
+)
 
 PARTITION_FILES = ("partition.metadata", "leader-epoch-checkpoint")
 _PARTITION = re.compile(r".+-\d+(\..+)?", re.ASCII)
@@ -67,7 +72,7 @@ def copy_broker_dir(source: Path, target: Path, moment: datetime, host: str) -> 
 
 def _meta(source: Path) -> MetaProperties:
     try:
-        return read_meta_properties((source / "meta.properties").read_text())
+        return read_meta_properties(side_file_text(source / "meta.properties"))
     except (OSError, ValueError, InvalidSideFileError) as error:
         raise CopyError(f"its meta.properties cannot be read: {reason_of(error)}") from None
 

@@ -15,7 +15,12 @@ from jobs.captures.copying import COPYING
 from jobs.runtime.outcome import reason_of
 from kraft_core.format.capture import CAPTURE_JSON
 from kraft_core.format.log_dirs import UnreadPath, is_unreadable
-from kraft_core.format.side_files import InvalidSideFileError, read_capture_json, read_meta_properties
+from kraft_core.format.side_files import (
+    InvalidSideFileError,
+    read_capture_json,
+    read_meta_properties,
+    side_file_text,
+)
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.restore.broker_dirs import BrokerDirError, HeldPartition, broker_log_dir, stray_partitions
 from transforms.lake.arrow_rows import Row, moment
@@ -89,8 +94,8 @@ def find_broker_dirs(
 
 def _captured(path: Path, cluster_of: Callable[[Path, str | None], str | None]) -> CapturedBrokerDir:
     """Raises BrokerDirError, InvalidSideFileError, OSError, ValueError."""
-    note = read_capture_json((path / CAPTURE_JSON).read_text())
-    own = read_meta_properties((path / "meta.properties").read_text()).cluster_id
+    note = read_capture_json(side_file_text(path / CAPTURE_JSON))
+    own = read_meta_properties(side_file_text(path / "meta.properties")).cluster_id
     cluster_id = cluster_of(path, own)
     if cluster_id is None:
         raise BrokerDirError("no cluster id in meta.properties; give it with --cluster-id")

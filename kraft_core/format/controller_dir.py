@@ -28,6 +28,7 @@ from kraft_core.format.log_dirs import (
 )
 from kraft_core.format.log_files import parse_segment_name
 from kraft_core.format.side_files import (
+    MAX_SIDE_FILE_BYTES,
     MetaProperties,
     QuorumState,
     read_capture_json,
@@ -45,7 +46,6 @@ NO_METADATA_LOG = (
     "metadata.log.dir"
 )
 _INDEX = re.compile(r"(\d{20})\.(?:index|timeindex|txnindex)", re.ASCII)
-_MAX_SIDE_FILE_BYTES = 1024 * 1024
 # A running controller deletes and renames files: a directory that changes while it is listed is listed again.
 _TRIES = 3
 _NONE_UNREADABLE: Mapping[Path, str] = MappingProxyType({})
@@ -309,7 +309,7 @@ class _Reader:
         size = None if path is None else self._size(path)
         if path is None or size is None:
             return None
-        if size > _MAX_SIDE_FILE_BYTES:
+        if size > MAX_SIDE_FILE_BYTES:
             return self._fault(path, f"{size} bytes")
         try:
             return read(path.read_bytes().decode())

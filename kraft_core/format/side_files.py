@@ -5,18 +5,22 @@ Readers take a file's text and raise InvalidSideFileError for invalid content.
 
 from __future__ import annotations
 
+import errno
 import json
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, cast
 
 from kraft_core.messages.uuid_text import ZERO_UUID, uuid_bytes
 
-# The years in which a KRaft log can have been captured: Kafka 2.8 of 2021 had the first.
+MAX_SIDE_FILE_BYTES = 1024 * 1024
 # Characters of a longer message that are kept, of its beginning and of its end.
 _MOST_SHOWN, _LAST_SHOWN = 200, 100
+# The years in which a KRaft log can have been captured: Kafka 2.8 of 2021 had the first.
 _FIRST_MS = 1_577_836_800_000  # 2020
 _END_MS = 4_102_444_800_000  # 2100
 
@@ -30,6 +34,18 @@ class InvalidSideFileError(ValueError):
     def __init__(self, message: str) -> None:
         is_short = len(message) <= _MOST_SHOWN + _LAST_SHOWN
         super().__init__(message if is_short else f"{message[:_MOST_SHOWN]} ... {message[-_LAST_SHOWN:]}")
+
+
+def side_file_text(path: Path) -> str:
+    """The text of a small file. Raises OSError, also for what is no regular file, such as a pipe, which would
+    never end; UnicodeDecodeError; InvalidSideFileError for one of more than MAX_SIDE_FILE_BYTES.
+    """
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file")
+    if status.st_size > MAX_SIDE_FILE_BYTES:
+        raise InvalidSideFileError(f"{status.st_size} bytes")
+    return path.read_bytes().decode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ lie above them, or brokers truncate messages.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from kraft_core.format.side_files import (
     read_leader_epoch_checkpoint,
     read_meta_properties,
     read_partition_metadata,
+    side_file_text,
 )
 from kraft_core.image.brokers import Broker, is_online
 from kraft_core.image.change import Key
@@ -139,9 +141,13 @@ def _epochs(folder: Path) -> tuple[tuple[int, int], ...]:
     A log without messages has none, or an empty file that Kafka makes before it writes any (CheckpointFile).
     """
     checkpoint = folder / "leader-epoch-checkpoint"
-    if not checkpoint.exists() or (checkpoint.stat().st_size == 0 and not _has_messages(folder)):
+    if not os.path.lexists(checkpoint):
         return ()
-    return _read(checkpoint, read_leader_epoch_checkpoint)
+    return _read(checkpoint, lambda text: _epochs_of(folder, text))
+
+
+def _epochs_of(folder: Path, text: str) -> tuple[tuple[int, int], ...]:
+    return () if not text and not _has_messages(folder) else read_leader_epoch_checkpoint(text)
 
 
 def _has_messages(folder: Path) -> bool:
@@ -151,7 +157,7 @@ def _has_messages(folder: Path) -> bool:
 
 def _read(path: Path, reader: Callable[[str], Content]) -> Content:
     try:
-        return reader(path.read_text())
+        return reader(side_file_text(path))
     except (OSError, UnicodeDecodeError, InvalidSideFileError) as error:
         why = (isinstance(error, OSError) and error.strerror) or error
         raise BrokerDirError(f"{path} cannot be read: {why}") from error

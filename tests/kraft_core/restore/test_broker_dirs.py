@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +14,7 @@ from kraft_core.evidence.collect import collect_lives
 from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.codec import write_metadata_value
 from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
+from kraft_core.format.side_files import MAX_SIDE_FILE_BYTES
 from kraft_core.image.brokers import Broker
 from kraft_core.image.change import Change, Key
 from kraft_core.image.image import Image
@@ -284,6 +286,23 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path, file: str, content: str)
     (folder / "00000000000000000000.log").write_bytes(b"\0")
     (refusal,) = _plan(log_dir, BOTH_STOPPED).refusals
     assert f"{file} cannot be read" in refusal
+
+
+@pytest.mark.parametrize("file", ["partition.metadata", "leader-epoch-checkpoint"])
+@pytest.mark.parametrize("kind", ["pipe", "endless", "dangling", "large"])
+def test_what_is_no_small_file_is_refused(tmp_path: Path, file: str, kind: str) -> None:
+    """A pipe would never end, and /dev/zero fill the memory."""
+    log_dir, (topic, epoch) = _log_dir(tmp_path / "11"), _known()
+    path = _partition(log_dir, "base-0", topic, epoch) / file
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "large":
+        path.write_text("0" * (MAX_SIDE_FILE_BYTES + 1))
+    else:
+        path.symlink_to("/dev/zero" if kind == "endless" else "nowhere")
+    with pytest.raises(BrokerDirError, match=f"{file} cannot be read"):
+        broker_log_dir(log_dir, CLUSTER)
 
 
 @pytest.mark.parametrize("segments", [(), ("00000000000000000000.log",)])
