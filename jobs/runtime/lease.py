@@ -156,7 +156,7 @@ def take_lease(
 ) -> Lease:
     """Take the lease of a lake whose table `runs` exists, for `process` (see process_name).
 
-    of_others: as held_lease has it.
+    of_others: as held_lease has it. The run starts when it has the lease.
     Fences the tables where the last lease was not given back. Waits as await_free does. Raises Failure that
     names the holder.
     """
@@ -164,6 +164,8 @@ def take_lease(
         last = await_free(lake, give_up, say)
         if last is None:
             raise ValueError(f"{lake} has no table {RUNS.name}")
+        # Rows are ordered by the start of the run that wrote them: by the lease, not by who waited longest.
+        record.started_at = now()
         taken = {
             "host": socket.gethostname(),
             "process": process,

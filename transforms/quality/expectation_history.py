@@ -39,10 +39,7 @@ class Unvalidated:
 
 
 def unvalidated(lake: Location, run_id: str) -> Unvalidated:
-    """What has not been validated yet, as of the run `run_id`.
-
-    The lake's lease orders runs by their end: a run may have waited for another that started after it.
-    """
+    """What has not been validated yet, as of the run `run_id`. The lake's lease orders runs by their end."""
     runs = rows_with(lake, RUNS, ["run_id", "started_at", "finished_at"])
     ended = {row["run_id"]: row["finished_at"] or row["started_at"] for row in runs} | {run_id: NOW}
     added = {

@@ -72,6 +72,16 @@ def test_a_waiting_run_goes_on_when_the_other_ends(folder: Path) -> None:
     assert "until" in said[0]
 
 
+def test_a_run_that_waited_starts_after_those_that_it_waited_for(folder: Path) -> None:
+    """Else what it loads counts as derived by a run before it, and what it finds unmet as overtaken."""
+    waiting = RunRecord("ingest", Progress())
+    take(folder).end(0)
+    take_lease(folder, waiting, ELSEWHERE, time.monotonic(), lambda _: None).end(0)
+    starts = {run_id: row["started_at"] for run_id, row in runs(folder).items()}
+    assert max(starts, key=lambda run_id: starts[run_id]) == waiting.run_id
+    assert waiting.columns["loaded_at"] == starts[waiting.run_id]
+
+
 def test_of_many_at_once_one_wins(folder: Path) -> None:
     def attempt(_: int) -> Lease | None:
         try:

@@ -12,7 +12,7 @@ RUNS = Table(
     "A run of a verb: what it read, wrote and found",
     (
         required("run_id", "STRING", "Id of the run"),
-        required("started_at", "TIMESTAMP", "When it began"),
+        required("started_at", "TIMESTAMP", "When it began, after any wait for the lease"),
         Column("finished_at", "TIMESTAMP", "When it ended"),
         Column("job", "STRING", "The verb that ran"),
         Column("exit_code", "INT", "Exit code it ended with"),
