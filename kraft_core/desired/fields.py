@@ -21,15 +21,16 @@ class Fields:
         self.node = node
         self.what = what
         self._left = dict(node.content)
-        self._known: list[str] = []
+        self._known: dict[str, None] = {}
 
     def take(self, name: str) -> YamlNode | None:
         """The value of a key; None if it is not there, or null."""
-        self._known.append(name)
+        self._known[name] = None
         found = self._left.pop(name, None)
         return None if found is None or found.content is None else found
 
     def has(self, name: str) -> bool:
+        self._known[name] = None
         return name in self._left
 
     def need(self, name: str) -> YamlNode:
@@ -74,8 +75,9 @@ def number_of(node: YamlNode, name: str) -> int:
 
 
 def decimal_of(node: YamlNode, name: str) -> float:
+    text = text_of(node, name)
     try:
-        value = float(text_of(node, name))
+        value = float(text.replace("_", "no digit"))  # which Python takes for the separator of digits
     except ValueError:
         raise node.error(f"{name} is not a number") from None
     if not math.isfinite(value):
