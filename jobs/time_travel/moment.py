@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from jobs.runtime.output import warn_line
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 FORMS = "an offset, a time such as 2026-11-21T09:42:33Z or 09:42, @ms since the epoch, or end"
 
 T = TypeVar("T")
+_EPOCH = datetime.fromtimestamp(0, UTC)
 _DIGITS = re.compile(r"\d{1,19}", re.ASCII)
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.]\d{1,6})?)?", re.ASCII)
 
@@ -54,7 +55,8 @@ def parse_moment(text: str, newest: int) -> Moment:
     except (ValueError, OverflowError):
         raise InvalidMomentError(f"{text!r} is not a moment: give {FORMS}") from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return Moment(time=round(moment.timestamp() * 1000))
+    # Rounded down: what happened within the next millisecond came later.
+    return Moment(time=(moment - _EPOCH) // timedelta(milliseconds=1))
 
 
 def _on_day_of(newest: int, text: str) -> datetime:
