@@ -9,7 +9,6 @@ id; it belongs to the cluster of the `--status` outputs in its folder.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from types import MappingProxyType
 from jobs.runtime.outcome import reason_of
 from kraft_core.findings.describe import is_output, parse_describe
 from kraft_core.findings.facts import Observation
-from kraft_core.format.log_dirs import LOG_DIR_NAME, UnreadPath, is_unreadable
+from kraft_core.format.log_dirs import Seen, UnreadPath, directories_below, is_log_dir, is_unreadable
 
 NAME = re.compile(r"\d{13}(?:-(\d{13}))?(?:[-_.].*)?\.txt", re.ASCII)
 CLUSTER = re.compile(r"^ClusterId:[ \t]*(\S+)", re.MULTILINE)
@@ -85,11 +84,12 @@ def find_describe_files(
 
 
 def folders(roots: Iterable[Path]) -> Iterator[Path]:
-    """Every folder of the trees but the log directories themselves."""
+    """The folders in which captures are looked for, also those that a link leads to, but no log directory."""
+    seen: Seen = set()
     for root in roots:
-        for folder, inner, _ in os.walk(root):
-            inner[:] = sorted(name for name in inner if name != LOG_DIR_NAME)
-            yield Path(folder)
+        for found in directories_below(root, seen):
+            if isinstance(found, Path) and not is_log_dir(found):
+                yield found
 
 
 def outputs_in(folder: Path, left_out: list[UnreadPath]) -> Iterator[tuple[Path, str]]:

@@ -52,6 +52,16 @@ def test_a_copy_elsewhere_is_the_same_observation(golden: Path, tmp_path: Path) 
     assert find_describe_files([tmp_path / "a"]) == find_describe_files([tmp_path])
 
 
+def test_folders_that_links_lead_to_are_searched(golden: Path, tmp_path: Path) -> None:
+    """As for captures, of which those outputs may contradict what they prove; each folder once."""
+    outputs(golden, tmp_path / "elsewhere/quorum")
+    (tmp_path / "captures/day").mkdir(parents=True)
+    (tmp_path / "captures/day/1").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere/back").symlink_to(tmp_path / "captures")
+    assert find_describe_files([tmp_path / "captures"]) == find_describe_files([tmp_path / "elsewhere"])
+    assert len(find_describe_files([tmp_path / "captures"]).files) == 2
+
+
 def test_what_cannot_be_used_is_left_out_and_said(golden: Path, tmp_path: Path) -> None:
     undated = outputs(golden, tmp_path / "a")
     (undated / STATUS).rename(undated / "no-time-in-its-name.txt")
