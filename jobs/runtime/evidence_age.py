@@ -29,7 +29,7 @@ class EvidenceAge:
         """Whether the answer holds as of as_of only. Evidence of unknown or of future time is old, too."""
         if self.as_of is None or self.as_of > self.now or self.bounded_by is not None:
             return True
-        return self.now - self.as_of > timedelta(hours=self.max_hours)
+        return (self.now - self.as_of) / timedelta(hours=1) > self.max_hours
 
     def verdict_now(self, verdict: str) -> str:
         """The verdict at the reference time: what was safe a day ago is safe as of then only."""

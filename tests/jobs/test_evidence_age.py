@@ -38,6 +38,11 @@ def test_the_age_of_evidence(age: timedelta, words: str, is_old: bool) -> None:
     assert evidence.is_old is is_old
 
 
+def test_evidence_may_be_of_any_age() -> None:
+    """Of more hours than Python's timedelta has."""
+    assert not EvidenceAge(NOW - timedelta(days=9999), NOW, 1e300).is_old
+
+
 def test_evidence_of_no_known_time_and_of_the_future_is_old() -> None:
     unknown, future = EvidenceAge(None, NOW, 24), EvidenceAge(NOW + timedelta(seconds=1), NOW, 24)
     assert unknown.is_old

@@ -6,6 +6,7 @@ of a column. They are evaluated like the declared ones, by every validation and 
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -112,7 +113,7 @@ def _bounds(shown: str, changes: Changes) -> list[str]:
     if not given:
         raise UnknownExpectationError(f"{shown}: {COLUMN} needs min or max")
     for key in given:
-        if isinstance(changes[key], bool) or not isinstance(changes[key], int | float):
+        if not _is_number(changes[key]):
             raise UnknownExpectationError(f"{shown}: {key} must be a number, not {changes[key]!r}")
     return [f"{BOUNDS[key]} {changes[key]}" for key in given]
 
@@ -141,5 +142,10 @@ def check_changes(shown: str, changes: Changes) -> None:
             f"{shown}: severity must be error or warning, not {changes['severity']}"
         )
     allowed = changes.get("allowed", 0)
-    if isinstance(allowed, bool) or not isinstance(allowed, int | float):
+    if not _is_number(allowed):
         raise UnknownExpectationError(f"{shown}: allowed must be a number, not {allowed!r}")
+
+
+def _is_number(value: object) -> bool:
+    """Whether SQL has it as a number: TOML also knows inf and nan."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

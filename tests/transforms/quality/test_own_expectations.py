@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import inf, nan
 from typing import Any
 
 import pytest
@@ -31,8 +32,10 @@ QUERY = "SELECT cluster_id, epoch FROM own_epochs WHERE epoch > 2 -- of any clus
         ("topics", "named", {"column": "name"}, "column needs min or max"),
         ("topics", "named", {"column": "name", "min": "a"}, "min must be a number, not 'a'"),
         ("topics", "named", {"column": "name", "max": True}, "max must be a number, not True"),
+        ("topics", "named", {"column": "name", "max": inf}, "max must be a number, not inf"),
         ("topics", "named", {"sql": "SELECT 1", "severity": "fatal"}, "error or warning, not fatal"),
         ("topics", "named", {"sql": "SELECT 1", "allowed": "1"}, "allowed must be a number, not '1'"),
+        ("topics", "named", {"sql": "SELECT 1", "allowed": nan}, "allowed must be a number, not nan"),
         ("topics", "named", {"sentence": "x"}, "suite topics has no expectation named"),
     ],
 )
