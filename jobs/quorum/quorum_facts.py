@@ -24,6 +24,7 @@ from transforms.lake.tables import (
     VOTER_SETS,
     Table,
 )
+from transforms.quality.derived_counts import not_evaluated
 
 Row = dict[str, Any]
 _STRUCTS = {m.type_name: (m.column, message_fields(m)) for m in message_columns() if m.type_name in TYPES}
@@ -48,8 +49,10 @@ def errors_of(lake: Location, cluster: str) -> list[OpenError]:
 
 def superseded_by(lake: Location, cluster: str, quorum: CapturedQuorum) -> str | None:
     """What is known, in words, that its newest captures do not show: by describe outputs, or a log that was
-    followed. None for nothing.
+    followed; or that this is not derived yet. None for nothing.
     """
+    if (words := not_evaluated(lake, cluster)) is not None:
+        return words
     columns = ["leader_epoch", "leader_id"]
     epochs = rows_with(lake, EPOCHS, columns, cluster_id=[cluster])
     newest = max(epochs, key=lambda row: row["leader_epoch"], default=None)

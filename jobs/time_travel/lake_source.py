@@ -42,6 +42,7 @@ from transforms.lake.tables import (
     ZK_MIGRATION_STATES,
     Table,
 )
+from transforms.quality.derived_counts import not_evaluated
 
 Row = dict[str, Any]
 OF_VERSIONS = {"cluster_id", *(column.name for column in VERSION)}
@@ -108,7 +109,7 @@ class LakeSource:
             if each.concerns(wanted):
                 self._note(self._sentence(each))
         refused = self._refused_before(wanted + 1, self._loaded_at(wanted))
-        for words in (*self._contested_before(wanted + 1), *refused):
+        for words in (*self._not_evaluated, *self._contested_before(wanted + 1), *refused):
             self._note(words)
         for transaction in rows_with(self._lake, METADATA_TRANSACTIONS, cluster_id=[self._id]):
             if transaction["begun_offset"] <= wanted < (transaction["ended_offset"] or wanted + 1):
@@ -119,7 +120,13 @@ class LakeSource:
     def gaps(self) -> list[str]:
         """What the whole history lacks, in words."""
         lacking, end = [self._sentence(each) for each in self._lacking.unsure], self.last_offset + 1
-        return lacking + self._contested_before(end) + self._refused_before(end)
+        return [*self._not_evaluated, *lacking, *self._contested_before(end), *self._refused_before(end)]
+
+    @cached_property
+    def _not_evaluated(self) -> list[str]:
+        """That histories are not those of all captures: new ones may also end what was the log before."""
+        words = not_evaluated(self._lake, self._id)
+        return [] if words is None else [words]
 
     def _contested_before(self, end_offset: int) -> list[str]:
         """Epochs with different batches at an offset below this one, of which all are replayed, in words."""

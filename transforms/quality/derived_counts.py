@@ -108,6 +108,17 @@ def ingested(lake: Location, clusters: Collection[str]) -> set[str]:
     return found
 
 
+def not_evaluated(lake: Location, cluster_id: str) -> str | None:
+    """Why the derived rows of a cluster are not those of all that the lake holds of it, in words, or None."""
+    rows = rows_with(lake, DERIVATIONS, ("failure",), cluster_id=[cluster_id])
+    failure = next((row["failure"] for row in rows if row["failure"] is not None), None)
+    if failure is not None:
+        return f"the newest captures of {cluster_id} could not be derived: {failure}"
+    if ingested(lake, [cluster_id]):
+        return f"what was ingested of {cluster_id} last is not derived yet: kraftlake derive --lake {lake}"
+    return None
+
+
 def begun(lake: Location) -> dict[str, str]:
     """The clusters of which a run began to change rows and has not completed that, with the run's id."""
     rows = rows_with(lake, DERIVATIONS, ("cluster_id", "begun_by"), ds.field("begun_by").is_valid())

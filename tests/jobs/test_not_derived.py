@@ -1,0 +1,73 @@
+"""What was ingested and not derived, or could not be derived: no answer rests on what was derived before."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.cli import main
+from jobs.runtime.progress import Progress
+from jobs.runtime.run_record import RunRecord
+from transforms.lake.commits import TableWriter
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import CAPTURES, DERIVATIONS, RUNS
+
+CLUSTER = "rPoTXydvQsK3Nv6AA77Cqg"
+FAILURE = "a cycle of epochs"
+INGESTED = f"what was ingested of {CLUSTER} last is not derived yet: kraftlake derive --lake "
+FAILED = f"the newest captures of {CLUSTER} could not be derived: {FAILURE}"
+NOW = ("--now", "2026-11-21T09:44:10Z")
+QUESTIONS = (
+    ("describe", "topics"),
+    ("describe", "quorum", "--at", "2000"),
+    ("export",),
+    ("explain", "--topic", "t-small", "--partition", "0"),
+    ("explain", "--recovery", *NOW),
+    ("plan", "lose", "1", *NOW),
+    ("plan", "restart-broker", "11", *NOW),
+)
+
+
+def ingest(lake: Path) -> None:
+    """As if another run had loaded a capture after the derivation."""
+    record, writer = RunRecord("ingest", Progress()), TableWriter(lake, None)
+    writer.append(RUNS, [record.row(0)])
+    newest = max(rows_with(lake, CAPTURES, cluster_id=[CLUSTER]), key=lambda row: row["captured_at"])
+    writer.put(CAPTURES, [newest | record.columns], by="capture_id")
+
+
+def fail(lake: Path) -> None:
+    """As if the last derivation had failed."""
+    (row,) = rows_with(lake, DERIVATIONS, cluster_id=[CLUSTER])
+    TableWriter(lake, None).put(DERIVATIONS, [row | {"failure": FAILURE}], by="cluster_id")
+
+
+@pytest.fixture(scope="module")
+def lakes(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """By what is said of CLUSTER."""
+    folder = tmp_path_factory.mktemp("lakes")
+    found = {INGESTED: folder / "ingested", FAILED: folder / "failed"}
+    for (_, path), change in zip(found.items(), (ingest, fail), strict=True):
+        shutil.copytree(lake.path, path)
+        change(path)
+    return found
+
+
+@pytest.mark.parametrize("words", [INGESTED, FAILED], ids=["ingested", "failed"])
+@pytest.mark.parametrize("question", QUESTIONS, ids=" ".join)
+def test_it_is_not_known(
+    lakes: dict[str, Path], capsys: pytest.CaptureFixture[str], question: tuple[str, ...], words: str
+) -> None:
+    assert main([*question, "--lake", str(lakes[words]), "--cluster", CLUSTER]) == 1
+    said = capsys.readouterr()
+    assert words in " ".join((said.out + said.err).split())
+
+
+def test_other_clusters_are_known(lakes: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    other = ("--lake", str(lakes[INGESTED]), "--cluster", "iWP35uOsShu1pFlBJh_E7w")
+    assert main(["explain", "--recovery", *other, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["best"]
