@@ -155,9 +155,9 @@ def _explain_recovery(args: argparse.Namespace, cluster: str) -> int:
     from kraft_core.format.capture import STATED_SOURCES
     from transforms.lake.delta_rs import rows_with
     from transforms.lake.tables import RECOVERIES
-    from transforms.quality.derived_counts import not_evaluated
+    from transforms.quality.derived_counts import why_not_evaluated
 
-    if (words := not_evaluated(args.lake, cluster)) is not None:
+    if (words := why_not_evaluated(args.lake, cluster)) is not None:
         raise Failure(f"not known: {words}", ExitCode.FOUND)
     rows = rows_with(args.lake, RECOVERIES, cluster_id=[cluster])
     if not rows:

@@ -25,7 +25,6 @@ from transforms.lake.lives import life_words, named_clusters
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
     CAPTURES,
-    DERIVATIONS,
     EPOCHS,
     EXPECTATION_RESULTS,
     FINDINGS,
@@ -39,6 +38,7 @@ from transforms.lake.tables import (
     VOTER_SETS,
     Table,
 )
+from transforms.quality.derived_counts import not_evaluated
 from transforms.quality.expectation_history import newest_results, open_failures
 from transforms.quality.expectation_suites import WHOLE_LAKE
 
@@ -202,8 +202,8 @@ def _fleet_lives(tables: LakeTables) -> Rows:
 
 
 def _fleet_failures(tables: LakeTables) -> Rows:
-    """Clusters for which deriving from the newest captures failed."""
-    return tables.rows(DERIVATIONS, "failure", where=ds.field("failure").is_valid())
+    """Clusters of which not all that was captured is derived."""
+    return not_evaluated(tables.lake, tables.chosen.get("cluster_id"))
 
 
 def _grouped(found: pa.Table, **wanted: tuple[str, str]) -> Rows:

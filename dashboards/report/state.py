@@ -201,6 +201,11 @@ def reasons(rows: Mapping[str, Row], now: int) -> list[Reason]:
     if failure := rows["failures"].get("failure"):
         words = "could not be derived from the newest captures; the rest of this report is older"
         add(Need.ACTION, f"{words}: {failure}", "captures")
+    if rows["failures"].get("is_ingested"):
+        words = (
+            "what was ingested last is not derived yet (kraftlake derive); the rest of this report is older"
+        )
+        add(Need.ACTION, words, "captures")
     if errors := findings.get("errors"):
         add(Need.ACTION, count(errors, "open error"), "findings")
     if failed := expectations.get("errors"):

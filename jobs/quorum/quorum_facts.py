@@ -24,7 +24,7 @@ from transforms.lake.tables import (
     VOTER_SETS,
     Table,
 )
-from transforms.quality.derived_counts import not_evaluated
+from transforms.quality.derived_counts import why_not_evaluated
 
 Row = dict[str, Any]
 _STRUCTS = {m.type_name: (m.column, message_fields(m)) for m in message_columns() if m.type_name in TYPES}
@@ -51,7 +51,7 @@ def superseded_by(lake: Location, cluster: str, quorum: CapturedQuorum) -> str |
     """What is known, in words, that its newest captures do not show: by describe outputs, or a log that was
     followed; or that this is not derived yet. None for nothing.
     """
-    if (words := not_evaluated(lake, cluster)) is not None:
+    if (words := why_not_evaluated(lake, cluster)) is not None:
         return words
     columns = ["leader_epoch", "leader_id"]
     epochs = rows_with(lake, EPOCHS, columns, cluster_id=[cluster])

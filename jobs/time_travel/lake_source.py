@@ -42,7 +42,7 @@ from transforms.lake.tables import (
     ZK_MIGRATION_STATES,
     Table,
 )
-from transforms.quality.derived_counts import not_evaluated
+from transforms.quality.derived_counts import why_not_evaluated
 
 Row = dict[str, Any]
 OF_VERSIONS = {"cluster_id", *(column.name for column in VERSION)}
@@ -125,7 +125,7 @@ class LakeSource:
     @cached_property
     def _not_evaluated(self) -> list[str]:
         """That histories are not those of all captures: new ones may also end what was the log before."""
-        words = not_evaluated(self._lake, self._id)
+        words = why_not_evaluated(self._lake, self._id)
         return [] if words is None else [words]
 
     def _contested_before(self, end_offset: int) -> list[str]:

@@ -67,6 +67,26 @@ def test_it_is_not_known(
     assert words in " ".join((said.out + said.err).split())
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            INGESTED,
+            "what was ingested last is not derived yet (kraftlake derive); the rest of this report is",
+        ),
+        (
+            FAILED,
+            f"could not be derived from the newest captures; the rest of this report is older: {FAILURE}",
+        ),
+    ],
+    ids=["ingested", "failed"],
+)
+def test_the_page_says_so(lakes: dict[str, Path], tmp_path: Path, words: str, says: str) -> None:
+    page = tmp_path / "page.html"
+    assert main(["report", "--lake", str(lakes[words]), "--out", str(page)]) == 0
+    assert says in page.read_text()
+
+
 def test_other_clusters_are_known(lakes: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
     other = ("--lake", str(lakes[INGESTED]), "--cluster", "iWP35uOsShu1pFlBJh_E7w")
     assert main(["explain", "--recovery", *other, "--format", "json"]) == 0

@@ -92,30 +92,44 @@ def underived(lake: Location, clusters: Collection[str]) -> set[str]:
     return begun | earlier | _failed(stored) | {lost.cluster_id for lost in _lost(_counted(lake, stored))}
 
 
-def ingested(lake: Location, clusters: Collection[str]) -> set[str]:
-    """Those of the clusters of which `kraftlake ingest` has loaded rows since they were derived."""
+def ingested(lake: Location, clusters: Collection[str] | None = None) -> set[str]:
+    """Those of the clusters, all by default, of which `kraftlake ingest` has loaded rows since they were
+    derived.
+    """
     runs = [row["run_id"] for row in rows_with(lake, RUNS, ["run_id"], job=["ingest"])]
     if not runs:
         return set()
+    wanted = {} if clusters is None else {"cluster_id": clusters}
     columns = ("cluster_id", "loaded_at")
     derived_at = {r["cluster_id"]: r["loaded_at"] for r in rows_with(lake, DERIVATIONS, columns)}
     found: set[str] = set()
     for table in (CAPTURES, OBSERVATIONS, BROKER_DIRECTORIES):
-        for row in rows_with(lake, table, columns, run_id=runs, cluster_id=clusters):
+        for row in rows_with(lake, table, columns, run_id=runs, **wanted):
             at = derived_at.get(row["cluster_id"])
             if at is None or at < row["loaded_at"]:
                 found.add(row["cluster_id"])
     return found
 
 
-def not_evaluated(lake: Location, cluster_id: str) -> str | None:
-    """Why the derived rows of a cluster are not those of all that the lake holds of it, in words, or None."""
-    rows = rows_with(lake, DERIVATIONS, ("failure",), cluster_id=[cluster_id])
-    failure = next((row["failure"] for row in rows if row["failure"] is not None), None)
-    if failure is not None:
-        return f"the newest captures of {cluster_id} could not be derived: {failure}"
-    if ingested(lake, [cluster_id]):
-        return f"what was ingested of {cluster_id} last is not derived yet: kraftlake derive --lake {lake}"
+def not_evaluated(lake: Location, clusters: Collection[str] | None = None) -> list[dict[str, Any]]:
+    """The clusters, of all by default, whose derived rows are not those of all that the lake holds of them.
+
+    With `failure`, why their newest captures could not be derived, or `is_ingested`: they were only ingested.
+    """
+    wanted = {} if clusters is None else {"cluster_id": clusters}
+    columns = ("cluster_id", "failure")
+    failed = rows_with(lake, DERIVATIONS, columns, ds.field("failure").is_valid(), **wanted)
+    behind = sorted(ingested(lake, clusters) - _failed(failed))
+    return [*failed, *({"cluster_id": cluster, "is_ingested": True} for cluster in behind)]
+
+
+def why_not_evaluated(lake: Location, cluster_id: str) -> str | None:
+    """The same of one cluster, in words; None if all is derived."""
+    for row in not_evaluated(lake, [cluster_id]):
+        if "is_ingested" in row:
+            words = f"what was ingested of {cluster_id} last is not derived yet"
+            return f"{words}: kraftlake derive --lake {lake}"
+        return f"the newest captures of {cluster_id} could not be derived: {row['failure']}"
     return None
 
 
