@@ -152,12 +152,12 @@ def _with_times(value: Any) -> Any:
 
 
 def _explain_recovery(args: argparse.Namespace, cluster: str) -> int:
+    from jobs.quorum.quorum_facts import why_not_settled
     from kraft_core.format.capture import STATED_SOURCES
     from transforms.lake.delta_rs import rows_with
     from transforms.lake.tables import RECOVERIES
-    from transforms.quality.derived_counts import why_not_evaluated
 
-    if (words := why_not_evaluated(args.lake, cluster)) is not None:
+    if (words := why_not_settled(args.lake, cluster)) is not None:
         raise Failure(f"not known: {words}", ExitCode.FOUND)
     rows = rows_with(args.lake, RECOVERIES, cluster_id=[cluster])
     if not rows:

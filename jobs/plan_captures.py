@@ -111,7 +111,14 @@ def _lacks_ids(directory: ControllerDir) -> str:
 def from_lake(args: argparse.Namespace) -> Opened:
     """By a lake's newest captures. Raises Failure."""
     # The tables' declarations import PySpark, a second that --captures need not wait.
-    from jobs.quorum.quorum_facts import errors_of, facts_of, faults_of, registered_in, superseded_by
+    from jobs.quorum.quorum_facts import (
+        errors_of,
+        facts_of,
+        faults_of,
+        registered_in,
+        superseded_by,
+        why_not_settled,
+    )
     from jobs.runtime.lake_clusters import one_cluster
     from kraft_core.evidence.conclusions import conclude
     from kraft_core.plan.captured_metadata import read_metadata
@@ -120,10 +127,12 @@ def from_lake(args: argparse.Namespace) -> Opened:
     lake = args.lake.resolve()
     must_be_lake(lake)
     cluster = one_cluster(lake, args.cluster)
+    unsettled = why_not_settled(lake, cluster)
     conclusions = conclude(facts_of(lake, cluster))
     errors = errors_of(lake, cluster)
     quorum = known(quorum_of(conclusions, registered_in(lake, cluster), errors), cluster)
-    quorum = replace(quorum, superseded_by=quorum.superseded_by or superseded_by(lake, cluster, quorum))
+    superseded = quorum.superseded_by or unsettled or superseded_by(lake, cluster, quorum)
+    quorum = replace(quorum, superseded_by=superseded)
     newest = [captures[-1].capture_id for captures in conclusions.holdings.captures.values()]
 
     def metadata(quorum: CapturedQuorum) -> CapturedMetadata:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,9 +25,11 @@ from transforms.lake.tables import (
     VOTER_SETS,
     Table,
 )
-from transforms.quality.derived_counts import why_not_evaluated
+from transforms.quality.derived_counts import begun, why_not_evaluated
 
 Row = dict[str, Any]
+# Seconds. A run changes what is derived of a cluster within about two.
+PATIENCE_S = 10.0
 _STRUCTS = {m.type_name: (m.column, message_fields(m)) for m in message_columns() if m.type_name in TYPES}
 
 
@@ -47,12 +50,26 @@ def errors_of(lake: Location, cluster: str) -> list[OpenError]:
     ]
 
 
+def why_not_settled(lake: Location, cluster: str) -> str | None:
+    """Why no verdict can rest on what is derived of a cluster, in words, or None.
+
+    Waits for a run that is just changing it, PATIENCE_S at most.
+    """
+    give_up = time.monotonic() + PATIENCE_S
+    while cluster in begun(lake):
+        if time.monotonic() > give_up:
+            return (
+                f"a run is changing what is derived of {cluster}, or was interrupted: ask again when it has "
+                f"ended, or run kraftlake derive --lake {lake}"
+            )
+        time.sleep(PATIENCE_S / 20)
+    return why_not_evaluated(lake, cluster)
+
+
 def superseded_by(lake: Location, cluster: str, quorum: CapturedQuorum) -> str | None:
     """What is known, in words, that its newest captures do not show: by describe outputs, or a log that was
-    followed; or that this is not derived yet. None for nothing.
+    followed. None for nothing.
     """
-    if (words := why_not_evaluated(lake, cluster)) is not None:
-        return words
     columns = ["leader_epoch", "leader_id"]
     epochs = rows_with(lake, EPOCHS, columns, cluster_id=[cluster])
     newest = max(epochs, key=lambda row: row["leader_epoch"], default=None)

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobs.cli import main
+from jobs.quorum import quorum_facts
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import CAPTURES, DERIVATIONS, RUNS
+from transforms.quality.derived_counts import end_change
 
 CLUSTER = "rPoTXydvQsK3Nv6AA77Cqg"
 FAILURE = "a cycle of epochs"
 INGESTED = f"what was ingested of {CLUSTER} last is not derived yet: kraftlake derive --lake "
 FAILED = f"the newest captures of {CLUSTER} could not be derived: {FAILURE}"
+BEGUN = f"a run is changing what is derived of {CLUSTER}, or was interrupted: ask again when it has ended"
 NOW = ("--now", "2026-11-21T09:44:10Z")
 QUESTIONS = (
     ("describe", "topics"),
@@ -46,12 +50,18 @@ def fail(lake: Path) -> None:
     TableWriter(lake, None).put(DERIVATIONS, [row | {"failure": FAILURE}], by="cluster_id")
 
 
+def begin(lake: Path) -> None:
+    """As if a run had been killed while it changed what is derived."""
+    (row,) = rows_with(lake, DERIVATIONS, cluster_id=[CLUSTER])
+    TableWriter(lake, None).put(DERIVATIONS, [row | {"begun_by": "killed"}], by="cluster_id")
+
+
 @pytest.fixture(scope="module")
 def lakes(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """By what is said of CLUSTER."""
     folder = tmp_path_factory.mktemp("lakes")
-    found = {INGESTED: folder / "ingested", FAILED: folder / "failed"}
-    for (_, path), change in zip(found.items(), (ingest, fail), strict=True):
+    found = {INGESTED: folder / "ingested", FAILED: folder / "failed", BEGUN: folder / "begun"}
+    for (_, path), change in zip(found.items(), (ingest, fail, begin), strict=True):
         shutil.copytree(lake.path, path)
         change(path)
     return found
@@ -65,6 +75,31 @@ def test_it_is_not_known(
     assert main([*question, "--lake", str(lakes[words]), "--cluster", CLUSTER]) == 1
     said = capsys.readouterr()
     assert words in " ".join((said.out + said.err).split())
+
+
+@pytest.mark.parametrize("question", QUESTIONS[-3:], ids=" ".join)
+def test_no_verdict_rests_on_what_is_half_derived(
+    lakes: dict[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    question: tuple[str, ...],
+) -> None:
+    monkeypatch.setattr(quorum_facts, "PATIENCE_S", 0.1)
+    assert main([*question, "--lake", str(lakes[BEGUN]), "--cluster", CLUSTER]) == 1
+    said = capsys.readouterr()
+    assert BEGUN in " ".join((said.out + said.err).split())
+
+
+def test_a_run_that_ends_is_waited_for(
+    lakes: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = tmp_path / "lake"
+    shutil.copytree(lakes[BEGUN], lake)
+    ended = threading.Timer(2, lambda: end_change(TableWriter(lake, None), [CLUSTER]))
+    ended.start()
+    assert main(["explain", "--recovery", *NOW, "--lake", str(lake), "--cluster", CLUSTER]) == 0
+    ended.join()
+    assert "node" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
