@@ -53,7 +53,7 @@ class LoggedCapture:
     directory id, None where the latter is not known. continues: captures of which it repeats some batches.
     known_life: the life that it is known to belong to; captures of one known life hold the same batch where
     their ranges cover the same offset of an epoch. None for a new capture.
-    copies: ids of further captures that are the same in everything else; capture_id is the lowest.
+    copies: ids of further captures that say no more than it and others of its life; capture_id is the lowest.
     """
 
     capture_id: str

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import datetime
-from operator import itemgetter
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -21,19 +19,24 @@ from kraft_core.evidence.life_lines import (
     LoggedRange,
 )
 from kraft_core.evidence.lives import ClusterLife, lives_of
-from kraft_core.messages.uuid_text import ZERO_UUID
 from transforms.ingest.captured_files import CapturedSegment
 from transforms.ingest.epoch_ranges import FileEpochRange, join_ranges
+from transforms.ingest.held_captures import (
+    CAPTURED,
+    checkpoint_of,
+    directory_of,
+    held_captures,
+    ms_of,
+)
 from transforms.ingest.id_groups import id_groups
 from transforms.ingest.known_files import IngestFiles
-from transforms.lake.arrow_rows import Row, milliseconds, moment, python_rows
+from transforms.lake.arrow_rows import Row, moment, python_rows
 from transforms.lake.delta_rs import by_cluster, exists, rows_with
 from transforms.lake.lives import cluster_ids_of, life_id
 from transforms.lake.spark_rows import to_rows
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import BATCHES, CAPTURES, SNAPSHOTS
 
-CAPTURED = ("cluster_id", "capture_id", "node_id", "directory_id", "epoch_ranges", "snapshots", "life")
 SegmentRanges = Sequence[tuple[CapturedSegment, list[FileEpochRange]]]
 
 
@@ -117,7 +120,7 @@ class ScannedLogs:
         complete: defaultdict[str, set[LoggedCheckpoint]] = defaultdict(set)
         for row in checkpoints:
             if row["complete"] and row["end_offset"]:
-                complete[files.copies[row["copy"]].capture_id].add(_checkpoint(row))
+                complete[files.copies[row["copy"]].capture_id].add(checkpoint_of(row))
         self.captures: defaultdict[str, dict[str, LoggedCapture]] = defaultdict(dict)
         self.nodes = {copy.capture_id: copy.who.node_id for copy in files.copies}
         for copy in files.copies:
@@ -127,7 +130,7 @@ class ScannedLogs:
                 tuple(map(_range_of, join_ranges(parts[id_]))),
                 batches=frozenset(_first_batches(parts[id_])),
                 checkpoints=frozenset(complete[id_]),
-                directory=_directory(copy.who.node_id, copy.who.directory_id),
+                directory=directory_of(copy.who.node_id, copy.who.directory_id),
                 continues=frozenset(s.known.capture_id for s in self._segments[id_] if s.known.ranges),
             )
 
@@ -185,7 +188,7 @@ def _complete_checkpoints(lake: Location, clusters: Collection[str]) -> Mapping[
     columns = ["cluster_id", *LoggedCheckpoint._fields]
     for row in rows_with(lake, SNAPSHOTS, columns, ds.field("complete"), cluster_id=clusters):
         if row["end_offset"]:
-            found[row["cluster_id"]].add(_checkpoint(row))
+            found[row["cluster_id"]].add(checkpoint_of(row))
     return found
 
 
@@ -198,11 +201,11 @@ def _lives(
 ) -> CapturedLives:
     new = logs.captures[name] if logs else {}
     captures = [
-        _held_capture(rows, complete.get(cluster, set()))
-        for cluster, every in stored.items()
-        for rows in _with_equal_logs(python_rows(every))
+        capture
+        for cluster, rows in stored.items()
+        for capture in held_captures(rows, complete.get(cluster, set()))
     ]
-    held = [(id_, one.known_life) for one in captures for id_ in (one.capture_id, *one.copies)]
+    held = list(captures)
     captures += new.values()
 
     def read(places: Set[BatchPlace]) -> FoundBatches:
@@ -217,8 +220,9 @@ def _lives(
         return {place: frozenset(crcs) for place, crcs in found.items()}
 
     lives = lives_of(captures, read)
-    targets = _targets(name, lives)
-    is_settled = all(cluster == targets[capture_id][0] for capture_id, cluster in held)
+    # Copies are of the life of what they are copies of.
+    targets = _targets(name, lives) if len(lives) > 1 else {}
+    is_settled = all(one.known_life == targets.get(one.capture_id, (name, None))[0] for one in held)
     return CapturedLives(lake, name, lives, tuple(stored), is_settled, logs.nodes if logs else {})
 
 
@@ -240,49 +244,13 @@ def _stored_batches(lake: Location, places: Collection[BatchPlace]) -> dict[Batc
     return found
 
 
-def _with_equal_logs(rows: Iterable[Row]) -> Iterable[list[Row]]:
-    """Rows of CAPTURED in groups that differ in the capture's id alone: in a quiet cluster most do."""
-    found: defaultdict[Hashable, list[Row]] = defaultdict(list)
-    for row in rows:
-        log = id(row["epoch_ranges"]), id(row["snapshots"])  # equal ones of a column are one object
-        found[row["node_id"], row["directory_id"], *log].append(row)
-    return found.values()
-
-
-def _held_capture(rows: Iterable[Row], complete: Set[LoggedCheckpoint]) -> LoggedCapture:
-    """Rows of _with_equal_logs. complete: the complete checkpoints above offset 0 under their cluster_id."""
-    row, *copies = sorted(rows, key=itemgetter("capture_id"))
-    return LoggedCapture(
-        row["capture_id"],
-        tuple(
-            LoggedRange(
-                run["leader_epoch"],
-                run["first_offset"],
-                run["end_offset"],
-                _ms(run["first_appended_at"]),
-                _ms(run["last_appended_at"]),
-                run["first_batch_crc"],
-            )
-            for run in row["epoch_ranges"]
-        ),
-        checkpoints=frozenset(map(_checkpoint, row["snapshots"])) & complete,
-        directory=_directory(row["node_id"], row["directory_id"]),
-        known_life=row["cluster_id"],
-        copies=tuple(copy["capture_id"] for copy in copies),
-    )
-
-
-def _checkpoint(row: Row) -> LoggedCheckpoint:
-    return LoggedCheckpoint(row["end_offset"], row["leader_epoch"], row["content_digest"])
-
-
 def _range_of(held: FileEpochRange) -> LoggedRange:
     return LoggedRange(
         held.leader_epoch,
         held.first_offset,
         held.end_offset,
-        _ms(held.first_appended_at),
-        _ms(held.last_appended_at),
+        ms_of(held.first_appended_at),
+        ms_of(held.last_appended_at),
         held.first_batch_crc,
     )
 
@@ -291,11 +259,3 @@ def _first_batches(ranges: Iterable[FileEpochRange]) -> Iterator[tuple[int, int,
     """(epoch, base offset, CRC) of the first batch of each range."""
     for held in ranges:
         yield held.leader_epoch, held.first_offset, held.first_batch_crc
-
-
-def _directory(node_id: int, directory_id: str) -> tuple[int, str] | None:
-    return None if directory_id == ZERO_UUID else (node_id, directory_id)
-
-
-def _ms(time: datetime) -> int:
-    return milliseconds(time) or 0

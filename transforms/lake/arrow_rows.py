@@ -34,8 +34,12 @@ def python_rows(rows: pa.Table) -> list[Row]:
     up for each time, which takes most of the time it needs for a table like captures. Equal structs and lists
     of a chunk are one object, not to be changed: captures of one log differ in little.
     """
-    columns = [[value for chunk in column.chunks for value in _values(chunk)] for column in rows.columns]
-    return _structs(rows.column_names, columns, len(rows))
+    return _structs(rows.column_names, list(map(python_values, rows.columns)), len(rows))
+
+
+def python_values(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column as python_rows has them."""
+    return [value for chunk in column.chunks for value in _values(chunk)]
 
 
 def _values(values: pa.Array) -> list[Any]:
