@@ -26,15 +26,15 @@ def rows(bench: Bench) -> Iterator[Row]:
 
 
 def compared(bench: Bench, name: str, path: Path) -> Iterator[Row]:
-    """CPU seconds and wall seconds of both tools, their output thrown away."""
+    """Wall seconds, for which people wait, and CPU seconds of both tools, their output thrown away."""
     ours, our_cpu = both(lambda: kraftlake(path))
     if bench.kafka is None:
-        yield Row(f"kraftlake dump, {name}", our_cpu, "CPU s", detail=f"wall {ours:.2f} s")
+        yield Row(f"kraftlake dump, {name}", ours, "s", detail=f"CPU {our_cpu:.2f} s")
         return
     kafka = bench.kafka
     theirs, their_cpu = both(lambda: kafka.dump_seconds(path))
-    detail = f"CPU {their_cpu:.2f} s / {our_cpu:.2f} s; wall {theirs:.2f} s / {ours:.2f} s"
-    yield Row(f"kafka-dump-log / kraftlake dump, {name}", their_cpu / our_cpu, at_least=50, detail=detail)
+    detail = f"{theirs:.2f} s / {ours:.2f} s; CPU {their_cpu:.2f} s / {our_cpu:.2f} s"
+    yield Row(f"kafka-dump-log / kraftlake dump, {name}", theirs / ours, at_least=50, detail=detail)
 
 
 def both(work: Callable[[], object]) -> tuple[float, float]:
