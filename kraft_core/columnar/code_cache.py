@@ -13,11 +13,10 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 # Messages are declared outside this package.
-_SOURCES = ("kraft_core.messages", "kraft_core.format", "kraft_core.columnar")
+_SOURCES = ("messages", "format", "columnar")
 
 
 @cache
@@ -59,7 +58,6 @@ def sources_digest() -> str:
     """A digest of all that machine code is made from."""
     digest = hashlib.sha256()
     for package in _SOURCES:
-        for source in sorted(resources.files(package).iterdir(), key=lambda found: found.name):
-            if source.name.endswith(".py"):
-                digest.update(source.read_bytes())
+        for source in sorted(Path(__file__).parents[1].joinpath(package).glob("*.py")):
+            digest.update(source.read_bytes())
     return digest.hexdigest()

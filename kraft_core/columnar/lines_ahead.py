@@ -41,7 +41,8 @@ class LinesAhead:
         self._window = window
         self._end = end
         self._threads = threads
-        self._free = [LineTask(window, options, _TEXT_BYTES) for _ in range(_threads() + 1)]
+        # One is printed, and each thread goes on with another one as soon as it has written one.
+        self._free = [LineTask(window, options, _TEXT_BYTES) for _ in range(2 * _threads() + 1)]
         self._taken: LineTask | None = None
         self._parts = deque[WrittenLines]()
         self._stretches = deque[_Stretch]()

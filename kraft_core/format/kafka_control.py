@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
+from functools import lru_cache
 
 from kraft_core.format.errors import DecodeError
 from kraft_core.format.kafka_json import json_writer
@@ -18,6 +19,8 @@ _KEY_BYTES = 4
 _VOTER_ID = re.compile(r'"voterId":-?\d+')
 
 
+# Of most elections of a log, leader and voters are the same.
+@lru_cache(maxsize=256)
 def control_text(key: bytes | None, value: bytes | None) -> str:
     """The text after the record's envelope; raises one of UNREADABLE where Kafka ends with an exception."""
     if key is None or len(key) < _KEY_BYTES:
