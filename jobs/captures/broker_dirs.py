@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobs.captures.broker_copies import PARTITION_FILES
 from jobs.captures.copying import COPYING
 from jobs.runtime.outcome import reason_of
 from kraft_core.format.capture import CAPTURE_JSON
@@ -29,7 +30,7 @@ UNFINISHED = (
     "an unfinished copy: kraftlake capture is making it, or was killed; remove it then, and capture again"
 )
 # The files that are read of a copy.
-_FILES = {CAPTURE_JSON, "meta.properties", "partition.metadata", "leader-epoch-checkpoint"}
+_FILES = {CAPTURE_JSON, "meta.properties", *PARTITION_FILES}
 _INTS = range(1 << 31)
 
 

@@ -13,11 +13,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from jobs.runtime.outcome import reason_of
 from kraft_core.findings.describe import is_output, parse_describe
 from kraft_core.findings.facts import Observation
+from kraft_core.format.controller_dir import NONE_UNREADABLE
 from kraft_core.format.log_dirs import Seen, UnreadPath, directories_below, is_log_dir, is_unreadable
 
 NAME = re.compile(r"\d{13}(?:-(\d{13}))?(?:[-_.].*)?\.txt", re.ASCII)
@@ -53,7 +53,7 @@ def find_describe_files(
     roots: Iterable[Path],
     clusters: frozenset[str] = frozenset(),
     given: Callable[[Path], str | None] = _not_given,
-    unreadable: Mapping[Path, str] = MappingProxyType({}),
+    unreadable: Mapping[Path, str] = NONE_UNREADABLE,
 ) -> DescribeFiles:
     """The outputs in the trees, of these clusters if any are named. given: the id of a path, if any.
 

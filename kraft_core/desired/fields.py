@@ -77,9 +77,11 @@ def number_of(node: YamlNode, name: str) -> int:
 def decimal_of(node: YamlNode, name: str) -> float:
     text = text_of(node, name)
     try:
-        value = float(text.replace("_", "no digit"))  # which Python takes for the separator of digits
+        value = float(text)
     except ValueError:
-        raise node.error(f"{name} is not a number") from None
+        value = None
+    if value is None or "_" in text:  # which Python takes for the separator of digits
+        raise node.error(f"{name} is not a number")
     if not math.isfinite(value):
         raise node.error(f"{name} is not a finite number")
     return value

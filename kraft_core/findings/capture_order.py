@@ -1,4 +1,4 @@
-"""Which of a replica's captures was taken later, as far as that is known.
+"""Which of two captures, mostly of one replica, was taken later, as far as that is known.
 
 Only a stated time, or a timestamp inside the copy, shows when a capture was taken (Capture.captured_from and
 captured_until). Without them the replica's epoch may show it: it never decreases (KIP-595, quorum state).
@@ -23,6 +23,15 @@ def is_later(after: Capture, before: Capture) -> bool:
     if _is_stated(before) and _is_stated(after):
         return False
     return before.in_epoch is not None and before.in_epoch < _reached(after)
+
+
+def copied_before(one: Capture, other: Capture, apart_ms: int = 0) -> bool:
+    """Whether it is proven that a directory was copied before another one, by more than apart_ms.
+
+    Epochs do not order different directories.
+    """
+    until, since = copied_by(one), other.captured_from
+    return until is not None and since is not None and until + apart_ms < since
 
 
 def successive(captures: Sequence[Capture]) -> Iterator[tuple[Capture, Capture]]:

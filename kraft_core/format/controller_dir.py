@@ -48,7 +48,7 @@ NO_METADATA_LOG = (
 _INDEX = re.compile(r"(\d{20})\.(?:index|timeindex|txnindex)", re.ASCII)
 # A running controller deletes and renames files: a directory that changes while it is listed is listed again.
 _TRIES = 3
-_NONE_UNREADABLE: Mapping[Path, str] = MappingProxyType({})
+NONE_UNREADABLE: Mapping[Path, str] = MappingProxyType({})
 
 Content = TypeVar("Content")
 
@@ -151,7 +151,7 @@ def is_of_log(fault: FileFault) -> bool:
 
 
 def find_controller_dirs(
-    roots: Iterable[Path | str], unreadable: Mapping[Path, str] = _NONE_UNREADABLE
+    roots: Iterable[Path | str], unreadable: Mapping[Path, str] = NONE_UNREADABLE
 ) -> Discovery:
     """Every controller directory at or below the roots; symbolic links are followed, each directory once.
 
@@ -181,7 +181,7 @@ def _lacks_log(directory: Path) -> bool:
     return is_kafkas and not os.path.lexists(directory / LOG_DIR_NAME)
 
 
-def read_controller_dir(log_dir: Path, unreadable: Mapping[Path, str] = _NONE_UNREADABLE) -> ControllerDir:
+def read_controller_dir(log_dir: Path, unreadable: Mapping[Path, str] = NONE_UNREADABLE) -> ControllerDir:
     """The controller directory of a log directory as it is now; unreadable as in find_controller_dirs."""
     for _ in range(_TRIES - 1):
         reader = _Reader(log_dir, unreadable)

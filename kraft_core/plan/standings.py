@@ -13,8 +13,7 @@ from enum import Enum
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import CLOCK_SKEW_MS, Capture, TimeSource
-from kraft_core.evidence.holdings import copied_by
-from kraft_core.findings.capture_order import is_later
+from kraft_core.findings.capture_order import copied_before, is_later
 from kraft_core.format.capture import STATED_SOURCES
 from kraft_core.protocol.replica import ReplicaConfig
 from kraft_core.raft.epochs import EpochCache
@@ -223,12 +222,6 @@ def _end_gap(capture: Capture) -> str:
     return "no file of its log was captured"
 
 
-def _is_older(one: Capture, other: Capture) -> bool:
-    """Whether it is proven that one directory was copied before another; epochs do not order them."""
-    until, since = copied_by(one), other.captured_from
-    return until is not None and since is not None and until < since
-
-
 def _epoch_gap(log: LeaderLog, capture: Capture) -> str | None:
     """What keeps a capture from showing that the replica was in the leader's epoch with all of its log."""
     if capture.quorum_state_epoch is None:
@@ -274,9 +267,9 @@ def _of_one_id(member: Member, captured: Mapping[ReplicaKey, Capture]) -> Member
     if capture is None:
         return member
     others = [other for key, other in captured.items() if key.id == member.key.id and other is not capture]
-    if any(other.captured_until is not None and _is_older(capture, other) for other in others):
+    if any(other.captured_until is not None and copied_before(capture, other) for other in others):
         words, standing = "another directory of this id was captured later", Standing.REPLACED
-    elif not all(_is_older(other, capture) for other in others):
+    elif not all(copied_before(other, capture) for other in others):
         words = "another directory of this id may have been captured later"
         standing = member.standing if member.standing is Standing.LEADER else Standing.NOT_KNOWN
     else:

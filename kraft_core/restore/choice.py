@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.facts import CLOCK_SKEW_MS, Capture, label
+from kraft_core.findings.capture_order import copied_before
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.recovery import (
     RecoveryAdvice,
@@ -83,9 +84,9 @@ def choose(
     log may have gone on, and why. beside: what else shows two histories, in sentences.
     """
     backups = {c.capture_id: _MAY_HAVE_GONE_ON for c in known.facts.captures if c.node_id in gone}
-    former = {c.capture_id: _MAY_BE_OF_A_FORMER_DISK for c in _of_former_disks(known.facts.captures)}
     # Of running controllers, nobody states that nothing follows.
-    cut = {**(former if are_stopped else {}), **cut, **backups}
+    former = _of_former_disks(known.facts.captures) if are_stopped else ()
+    cut = {**{c.capture_id: _MAY_BE_OF_A_FORMER_DISK for c in former}, **cut, **backups}
     advice = recovery_advice(known, findings, cut=cut, backups_of=gone)
     candidates = sorted((*advice.best, *advice.others), key=lambda candidate: _claim(candidate, gone))
     captures = {capture.capture_id: capture for capture in known.facts.captures}
@@ -125,14 +126,9 @@ def _of_former_disks(captures: Iterable[Capture]) -> Iterator[Capture]:
         of_node.setdefault(capture.node_id, []).append(capture)
     for each in of_node.values():
         for capture in each:
-            if any(other.replica != capture.replica and not _is_later(capture, other) for other in each):
+            others = (other for other in each if other.replica != capture.replica)
+            if not all(copied_before(other, capture, CLOCK_SKEW_MS) for other in others):
                 yield capture
-
-
-def _is_later(capture: Capture, other: Capture) -> bool:
-    """Whether a capture was certainly taken after another one."""
-    begun, ended = capture.captured_from, other.captured_until
-    return begun is not None and ended is not None and ended + CLOCK_SKEW_MS < begun
 
 
 def line_ends(known: Conclusions) -> set[Line]:

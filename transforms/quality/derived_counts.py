@@ -52,13 +52,17 @@ def derived_counts(lake: Location, clusters: Collection[str]) -> dict[str, Count
 
 def counted_rows(lake: Location, clusters: Collection[str] | None = None) -> Iterator[DerivedRows]:
     """Each derived table of the clusters, all by default; none of those derived by earlier versions only."""
-    wanted = {} if clusters is None else {"cluster_id": clusters}
-    yield from _counted(lake, rows_with(lake, DERIVATIONS, ("cluster_id", "derived_rows"), **wanted))
+    yield from _counted(lake, rows_with(lake, DERIVATIONS, ("cluster_id", "derived_rows"), **_of(clusters)))
 
 
 def lost_rows(lake: Location, clusters: Collection[str]) -> Iterator[DerivedRows]:
     """The derived tables of which rows of the clusters are gone, or too many."""
     return _lost(counted_rows(lake, clusters))
+
+
+def _of(clusters: Collection[str] | None) -> dict[str, Collection[str]]:
+    """What rows_with takes for rows of these clusters, or of all."""
+    return {} if clusters is None else {"cluster_id": clusters}
 
 
 def _lost(counted: Iterable[DerivedRows]) -> Iterator[DerivedRows]:
@@ -99,12 +103,11 @@ def ingested(lake: Location, clusters: Collection[str] | None = None) -> set[str
     runs = [row["run_id"] for row in rows_with(lake, RUNS, ["run_id"], job=["ingest"])]
     if not runs:
         return set()
-    wanted = {} if clusters is None else {"cluster_id": clusters}
     columns = ("cluster_id", "loaded_at")
     derived_at = {r["cluster_id"]: r["loaded_at"] for r in rows_with(lake, DERIVATIONS, columns)}
     found: set[str] = set()
     for table in (CAPTURES, OBSERVATIONS, BROKER_DIRECTORIES):
-        for row in rows_with(lake, table, columns, run_id=runs, **wanted):
+        for row in rows_with(lake, table, columns, run_id=runs, **_of(clusters)):
             at = derived_at.get(row["cluster_id"])
             if at is None or at < row["loaded_at"]:
                 found.add(row["cluster_id"])
@@ -116,9 +119,8 @@ def not_evaluated(lake: Location, clusters: Collection[str] | None = None) -> li
 
     With `failure`, why their newest captures could not be derived, or `is_ingested`: they were only ingested.
     """
-    wanted = {} if clusters is None else {"cluster_id": clusters}
     columns = ("cluster_id", "failure")
-    failed = rows_with(lake, DERIVATIONS, columns, ds.field("failure").is_valid(), **wanted)
+    failed = rows_with(lake, DERIVATIONS, columns, ds.field("failure").is_valid(), **_of(clusters))
     behind = sorted(ingested(lake, clusters) - _failed(failed))
     return [*failed, *({"cluster_id": cluster, "is_ingested": True} for cluster in behind)]
 
