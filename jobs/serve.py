@@ -19,6 +19,7 @@ from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import ExitCode, Failure, reason_of
 from jobs.runtime.output import json_line, print_line
 from jobs.runtime.progress import Progress
+from kraft_core.addresses import address_text
 
 LOOPBACK = "127.0.0.1"
 # How often the server looks whether its JVM still answers.
@@ -89,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
 def _print_address(args: argparse.Namespace, login: Login) -> None:
     """One JSON line: where clients connect, and as whom."""
     options = ";ssl=true" if args.tls_cert else ""
-    url = f"jdbc:hive2://{args.host}:{args.port}/{args.database or KRAFT}{options}"
+    url = f"jdbc:hive2://{address_text(args.host, args.port)}/{args.database or KRAFT}{options}"
     print_line(json_line({"url": url, "user": login.user, "login": str(args.login)}))
     sys.stdout.flush()
 
@@ -116,7 +117,8 @@ def _check_port(host: str, port: int) -> None:
         with socket.create_server((host, port), family=family):
             pass
     except (OSError, OverflowError) as error:
-        raise Failure(f"cannot listen on {host}:{port}: {reason_of(error)}; choose another --port") from None
+        where = address_text(host, port)
+        raise Failure(f"cannot listen on {where}: {reason_of(error)}; choose another --port") from None
 
 
 def _wait(ended: Callable[[], bool]) -> bool:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from jobs.questions.jvm import java_object
 from jobs.questions.login import Login
 from jobs.runtime.outcome import Failure
+from kraft_core.addresses import address_text
 
 # What drivers need to ask, and to list tables; not among them: delegation tokens, upload, download.
 METHODS = (
@@ -65,7 +66,7 @@ def serving(session: SparkSession, address: Address, login: Login) -> Iterator[N
         )
     except Py4JJavaError as error:
         cause = error.java_exception.getCause().getMessage()
-        raise Failure(f"cannot listen on {address.host}:{address.port}: {cause}") from None
+        raise Failure(f"cannot listen on {address_text(address.host, address.port)}: {cause}") from None
     server.init(hive_settings)
     service.start()
     server.start()

@@ -168,8 +168,8 @@ def _voter_risks(config: NodeConfig, voters: Iterable[Voter]) -> Iterator[Risk]:
         if (address.host, address.port) != (listener.host, listener.port):
             yield Risk(
                 "moved_voter",
-                f"the voters name {address.host}:{address.port} for node {config.node_id}, whose "
-                f"configuration says {listener.host}:{listener.port}",
+                f"the voters name {address_text(address.host, address.port)} for node {config.node_id}, "
+                f"whose configuration says {address_text(listener.host, listener.port)}",
             )
 
 
