@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from jobs.arguments import add_clusters, add_format, add_lake_path, add_wait
 from jobs.runtime.finding_text import as_json, finding_lines, wrapped
 from jobs.runtime.lake_clusters import lake_clusters
-from jobs.runtime.lakes import must_be_lake
+from jobs.runtime.lakes import must_be_lake, warn_of_earlier
 from jobs.runtime.long_lists import add_limit, first_of, limit_of
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import json_line, print_lines, warn_line
@@ -71,6 +71,7 @@ def _list_findings(args: argparse.Namespace) -> int:
 
     states = STATES if args.state == "all" else (args.state,)
     clusters = {"cluster_id": lake_clusters(args.lake, args.cluster)} if args.cluster else {}
+    warn_of_earlier(args.lake, clusters.get("cluster_id"))
     rows = by_urgency(rows_with(args.lake, FINDINGS, state=states, **clusters))
     print_lines(formatted(rows, args.format, limit_of(args)))
     if not rows and args.format == "text":

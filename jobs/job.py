@@ -212,10 +212,13 @@ class Job:
     def commit(self) -> None:
         """Commit what was read, if the lease has not run out. Raises Failure."""
         from jobs.captures.ingest import PendingCommit, commit
+        from transforms.quality.derived_counts import begin_ingest
 
         self.lease.check()
         with self.progress.stage("commit"):
             touched = self.touched
+            derived = () if self._derived is None else self._derived[0]
+            begin_ingest(self.lake.writer, touched.difference(derived), self.record.columns)
             with self.known.kept(self.lake.path):
                 commit(self.lake, self.pending, self.record.columns)
             self._end_derivation()

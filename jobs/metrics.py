@@ -33,6 +33,7 @@ HELP = {
     "kraftlake_last_run_exit_code": "Exit code of the last finished run; 75 also if it could not record one",
     "kraftlake_failed_clusters": "Clusters that failed in the last run",
     "kraftlake_derivation_failed": "1 if deriving the newest captures of the cluster failed, else 0",
+    "kraftlake_not_derived": "1 if what was ingested of the cluster last is not derived, else 0",
     "kraftlake_expectations_not_met": "Unmet expectations by severity, by their newest results; cluster * "
     "is the lake as a whole",
     "kraftlake_open_findings": "Open findings by severity, 0 where there is none",

@@ -15,7 +15,7 @@ from jobs.questions.row_text import FORMATS, show_safe_csv
 from jobs.questions.statements import Statement, place_of, read_statements
 from jobs.runtime.crash import failure_of, must_be_writable
 from jobs.runtime.interrupt import cancelling, starting_spark
-from jobs.runtime.lakes import must_be_lake
+from jobs.runtime.lakes import must_be_lake, warn_of_earlier
 from jobs.runtime.local_paths import local_path, output_file, put_in_place
 from jobs.runtime.long_lists import add_limit, first_of, limit_of
 from jobs.runtime.outcome import ExitCode, Failure, one_line
@@ -80,6 +80,7 @@ def run(args: argparse.Namespace) -> int:
         raise Failure(f"--format {args.format} needs --out FILE and one statement")
     if args.out is not None:
         must_be_writable(args.out.parent)
+    warn_of_earlier(args.lake)
     progress = Progress()
     with progress.shown("session"):
         spark, register = open_catalog(args)

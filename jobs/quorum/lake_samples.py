@@ -17,13 +17,13 @@ from transforms.lake.lives import named_clusters
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
     CAPTURES,
-    DERIVATIONS,
     EXPECTATION_RESULTS,
     FINDINGS,
     QUARANTINE,
     RUNS,
     Table,
 )
+from transforms.quality.derived_counts import derived, ingested
 from transforms.quality.expectation_history import MARK, open_failures
 from transforms.quality.expectation_suites import WHOLE_LAKE
 from transforms.quality.rehearsals import newest_rehearsals
@@ -75,10 +75,12 @@ def _run_samples(lake: Location, now: datetime) -> Iterator[Sample]:
 
 
 def failure_samples(lake: Location) -> Iterator[Sample]:
-    """Whether the derivation of each cluster failed."""
-    for row in rows_with(lake, DERIVATIONS, ["cluster_id", "failure"]):
-        of = {"cluster_id": row["cluster_id"]}
-        yield Sample("kraftlake_derivation_failed", int(row["failure"] is not None), of)
+    """Whether the derivation of each cluster failed, or is still to come."""
+    failures, behind = derived(lake), ingested(lake)
+    for cluster_id, failure in failures.items():
+        yield Sample("kraftlake_derivation_failed", int(failure is not None), {"cluster_id": cluster_id})
+    for cluster_id in sorted({*failures, *behind}):
+        yield Sample("kraftlake_not_derived", int(cluster_id in behind), {"cluster_id": cluster_id})
 
 
 def _finding_samples(lake: Location) -> Iterator[Sample]:
@@ -91,7 +93,7 @@ def _finding_samples(lake: Location) -> Iterator[Sample]:
         for state in STATES:
             yield Sample("kraftlake_findings", found[*values, state], labels | {"state": state})
     is_open = Counter((row["cluster_id"], row["severity"]) for row in rows if row["state"] == OPEN)
-    yield from _by_severity("kraftlake_open_findings", is_open, _clusters(lake, DERIVATIONS))
+    yield from _by_severity("kraftlake_open_findings", is_open, derived(lake).keys())
 
 
 def _expectation_samples(lake: Location) -> Iterator[Sample]:

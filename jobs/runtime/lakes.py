@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from jobs.runtime.outcome import Failure
+from jobs.runtime.output import warn_line
+from kraft_core.wording import first_named
 from transforms.lake.storage import NoLakeError, check_lake
 from transforms.lake.storage.location import Location, LocationError, location, shown
 
 if TYPE_CHECKING:
     from transforms.lake.seen import SeenLake
     from transforms.lake.tables import Table
+
+# Clusters that a warning names.
+MOST_NAMED = 3
 
 
 def lake_folder(word: str) -> Location:
@@ -80,3 +85,15 @@ def must_be_lake(path: Location, up_to_date: bool = False) -> None:
             (check_schema if up_to_date else missing_columns)(path)
     except NoLakeError as error:
         raise Failure(str(error)) from None
+
+
+def warn_of_earlier(lake: Location, clusters: Collection[str] | None = None) -> None:
+    """Say of which of the clusters, all by default, the derived rows are older than their captures."""
+    from transforms.quality.derived_counts import not_evaluated
+
+    earlier = sorted({row["cluster_id"] for row in not_evaluated(lake, clusters)})
+    if earlier:
+        named = first_named(earlier, MOST_NAMED)
+        warn_line(
+            f"warning: what is derived of {named} is older than the captures: kraftlake derive --lake {lake}"
+        )

@@ -216,8 +216,8 @@ def test_clusters_and_metrics_report_failed_derivations(
 ) -> None:
     (tmp_path / "lake.json").write_text('{"format_version": 1}')
     derivations = [
-        a_row(DERIVATIONS, cluster_id="a"),
-        a_row(DERIVATIONS, cluster_id="b", failure="OverflowError"),
+        a_row(DERIVATIONS, cluster_id="a", derived_rows=[]),
+        a_row(DERIVATIONS, cluster_id="b", failure="OverflowError", derived_rows=[]),
     ]
     writer = TableWriter(tmp_path, None)
     writer.create(DERIVATIONS)
@@ -228,8 +228,9 @@ def test_clusters_and_metrics_report_failed_derivations(
     assert main(["clusters", "--lake", str(tmp_path), "--format", "json"]) == 0
     clusters = map(json.loads, capsys.readouterr().out.splitlines())
     assert {row["cluster_id"]: row["failure"] for row in clusters} == {"a": None, "b": "OverflowError"}
-    samples = {tuple(s.labels.items()): s.value for s in failure_samples(tmp_path)}
-    assert samples == {(("cluster_id", "a"),): 0, (("cluster_id", "b"),): 1}
+    samples = {(s.name, s.labels["cluster_id"]): s.value for s in failure_samples(tmp_path)}
+    failed, behind = "kraftlake_derivation_failed", "kraftlake_not_derived"
+    assert samples == {(failed, "a"): 0, (failed, "b"): 1, (behind, "a"): 0, (behind, "b"): 0}
 
 
 VERBS_OF_THEIR_OWN = {"findings": ("list", "ack"), "restore": ("plan", "apply", "verify", "rehearse")}

@@ -170,7 +170,7 @@ def test_clusters_carry_their_names(tmp_path: Path) -> None:
     prepare_lake(tmp_path)
     writer = TableWriter(tmp_path, None)
     writer.create(DERIVATIONS)
-    writer.append(DERIVATIONS, [a_row(DERIVATIONS, cluster_id=c) for c in "abc"])
+    writer.append(DERIVATIONS, [a_row(DERIVATIONS, cluster_id=c, derived_rows=[]) for c in "abc"])
     writer.create(CLUSTER_NAMES)
     names = [{"cluster_id": c, "name": f"{c} in the lake", "environment": None, "owner": None} for c in "ab"]
     writer.append(CLUSTER_NAMES, names)

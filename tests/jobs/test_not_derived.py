@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jobs.captures import ingest as captures_ingest
 from jobs.cli import main
 from jobs.quorum import quorum_facts
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
 from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import rows_with
-from transforms.lake.tables import CAPTURES, DERIVATIONS, RUNS
-from transforms.quality.derived_counts import end_change
+from transforms.lake.tables import DERIVATIONS
+from transforms.quality.derived_counts import begin_ingest, derived, end_change, ingested
 
 CLUSTER = "rPoTXydvQsK3Nv6AA77Cqg"
 FAILURE = "a cycle of epochs"
@@ -37,11 +39,42 @@ QUESTIONS = (
 
 
 def ingest(lake: Path) -> None:
-    """As if another run had loaded a capture after the derivation."""
-    record, writer = RunRecord("ingest", Progress()), TableWriter(lake, None)
-    writer.append(RUNS, [record.row(0)])
-    newest = max(rows_with(lake, CAPTURES, cluster_id=[CLUSTER]), key=lambda row: row["captured_at"])
-    writer.put(CAPTURES, [newest | record.columns], by="capture_id")
+    """As if an ingest had loaded a capture after the derivation."""
+    begin_ingest(TableWriter(lake, None), [CLUSTER], RunRecord("ingest", Progress()).columns)
+
+
+def test_it_counts_until_it_is_derived_whatever_the_clocks_say(
+    golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second run's clock is a day behind, as another machine's may be."""
+    lake, behind = tmp_path / "lake", datetime.now(UTC) - timedelta(days=1)
+    captures = golden / "dynamic-membership"
+    at_lake = ("--lake", str(lake))
+    assert main(["run", "--captures", str(captures / "node-1"), *at_lake]) == 0
+    assert not ingested(lake)
+    with monkeypatch.context() as patched:
+        patched.setattr(RunRecord, "started_at", property(lambda _: behind, lambda *_: None), raising=False)
+        assert main(["ingest", "--captures", str(captures / "node-2"), *at_lake]) == 0
+    assert ingested(lake) == {CLUSTER}
+    assert main(["plan", "lose", "1", *at_lake, *NOW]) == 1
+    assert INGESTED in " ".join(capsys.readouterr().out.split())
+    assert main(["run", "--captures", str(captures / "node-2"), *at_lake]) == 0
+    assert not ingested(lake)
+
+
+def test_it_counts_from_before_its_rows_are_committed(
+    golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An ingest that ends at its commit may have loaded some."""
+
+    def end(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    lake = tmp_path / "lake"
+    monkeypatch.setattr(captures_ingest, "commit", end)
+    assert main(["ingest", "--captures", str(golden / "dynamic-membership"), "--lake", str(lake)]) != 0
+    assert ingested(lake) == {CLUSTER}
+    assert not derived(lake)
 
 
 def fail(lake: Path) -> None:
@@ -126,3 +159,25 @@ def test_other_clusters_are_known(lakes: dict[str, Path], capsys: pytest.Capture
     other = ("--lake", str(lakes[INGESTED]), "--cluster", "iWP35uOsShu1pFlBJh_E7w")
     assert main(["explain", "--recovery", *other, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["best"]
+
+
+@pytest.mark.parametrize("words", [INGESTED, FAILED], ids=["ingested", "failed"])
+def test_what_is_listed_is_older(
+    lakes: dict[str, Path], capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    for question in (("sql", "SELECT 1"), ("findings", "list"), ("findings", "list", "--cluster", CLUSTER)):
+        assert main([*question, "--lake", str(lakes[words])]) == 0
+        assert f"what is derived of {CLUSTER} is older than the captures" in capsys.readouterr().err
+    other = ("--lake", str(lakes[words]), "--cluster", "iWP35uOsShu1pFlBJh_E7w")
+    assert main(["findings", "list", *other]) == 0
+    assert "older" not in capsys.readouterr().err
+
+
+def test_metrics_tell_it(lakes: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["metrics", "--lake", str(lakes[INGESTED])]) == 0
+    told = [
+        line for line in capsys.readouterr().out.splitlines() if line.startswith("kraftlake_not_derived{")
+    ]
+    assert [line.endswith(" 1") for line in told if CLUSTER in line] == [True]
+    assert len(told) > 1
+    assert all(line.endswith(" 0") for line in told if CLUSTER not in line)

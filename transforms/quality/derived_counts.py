@@ -16,13 +16,9 @@ from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import rows_by_cluster, rows_with
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
-    BROKER_DIRECTORIES,
-    CAPTURES,
     DERIVATIONS,
-    OBSERVATIONS,
     REPLAY_VERSION,
     REPLAYS,
-    RUNS,
     TABLES,
 )
 
@@ -100,18 +96,17 @@ def ingested(lake: Location, clusters: Collection[str] | None = None) -> set[str
     """Those of the clusters, all by default, of which `kraftlake ingest` has loaded rows since they were
     derived.
     """
-    runs = [row["run_id"] for row in rows_with(lake, RUNS, ["run_id"], job=["ingest"])]
-    if not runs:
-        return set()
-    columns = ("cluster_id", "loaded_at")
-    derived_at = {r["cluster_id"]: r["loaded_at"] for r in rows_with(lake, DERIVATIONS, columns)}
-    found: set[str] = set()
-    for table in (CAPTURES, OBSERVATIONS, BROKER_DIRECTORIES):
-        for row in rows_with(lake, table, columns, run_id=runs, **_of(clusters)):
-            at = derived_at.get(row["cluster_id"])
-            if at is None or at < row["loaded_at"]:
-                found.add(row["cluster_id"])
-    return found
+    is_noted = ds.field("ingested_by").is_valid()
+    return {
+        row["cluster_id"] for row in rows_with(lake, DERIVATIONS, ["cluster_id"], is_noted, **_of(clusters))
+    }
+
+
+def derived(lake: Location) -> dict[str, str | None]:
+    """The clusters that were not only ingested, with why their last derivation failed, or None."""
+    is_counted = ds.field("derived_rows").is_valid()
+    rows = rows_with(lake, DERIVATIONS, ["cluster_id", "failure"], is_counted)
+    return {row["cluster_id"]: row["failure"] for row in rows}
 
 
 def not_evaluated(lake: Location, clusters: Collection[str] | None = None) -> list[dict[str, Any]]:
@@ -148,24 +143,28 @@ def removed(lake: Location) -> set[str]:
 
 def begin_change(writer: TableWriter, clusters: Collection[str], run_columns: Mapping[str, Any]) -> None:
     """Note that a run, whose columns LOADED are given, begins to change rows of the clusters."""
-    _begin(writer, clusters, run_columns, {})
+    _note(writer, clusters, run_columns, {"begun_by": run_columns["run_id"]})
+
+
+def begin_ingest(writer: TableWriter, clusters: Collection[str], run_columns: Mapping[str, Any]) -> None:
+    """Note that a run is about to load rows of the clusters without deriving them. A derivation ends that."""
+    _note(writer, clusters, run_columns, {"ingested_by": run_columns["run_id"]})
 
 
 def begin_removal(writer: TableWriter, clusters: Collection[str], run_columns: Mapping[str, Any]) -> None:
     """The same of a run that removes the clusters. To be completed even where another run goes on."""
-    _begin(writer, clusters, run_columns, {"is_removed": True})
+    _note(writer, clusters, run_columns, {"begun_by": run_columns["run_id"], "is_removed": True})
 
 
-def _begin(
-    writer: TableWriter, clusters: Collection[str], run_columns: Mapping[str, Any], also: Mapping[str, Any]
+def _note(
+    writer: TableWriter, clusters: Collection[str], run_columns: Mapping[str, Any], noted: Mapping[str, Any]
 ) -> None:
     if not clusters:
         return
     known = {row["cluster_id"]: row for row in rows_with(writer.lake, DERIVATIONS, cluster_id=clusters)}
     rows = [{"cluster_id": c, **run_columns} | known.get(c, {}) for c in sorted(clusters)]
     writer.create(DERIVATIONS)
-    begun_by = {"begun_by": run_columns["run_id"]}
-    writer.put(DERIVATIONS, [{**row, **begun_by, **also} for row in rows], by="cluster_id")
+    writer.put(DERIVATIONS, [{**row, **noted} for row in rows], by="cluster_id")
 
 
 def end_change(writer: TableWriter, clusters: Collection[str]) -> None:

@@ -29,8 +29,8 @@ NEVER, NOW = (t.replace(tzinfo=UTC) for t in (datetime.min, datetime.max))
 class Unvalidated:
     """Clusters with captures or observations newer than their last validation, and the runs that wrote them.
 
-    underived: clusters with captures or observations newer than their last successful derivation: they were
-    ingested only, or the derivation failed.
+    underived: clusters with captures or observations that are not all derived: only ingested, or the
+    derivation failed.
     """
 
     clusters: list[str]
@@ -48,14 +48,14 @@ def unvalidated(lake: Location, run_id: str) -> Unvalidated:
         for cluster, run in distinct_rows(lake, table, ["cluster_id", "run_id"])
     }
     validated = _last_ends(ended, rows_with(lake, EXPECTATION_RESULTS, ["cluster_id", "run_id"], **MARK))
-    derivations = rows_with(lake, DERIVATIONS, ["cluster_id", "run_id", "failure", "begun_by"])
-    complete = (row for row in derivations if row["failure"] is None and row["begun_by"] is None)
-    derived = _last_ends(ended, complete)
+    why_not = ("failure", "begun_by", "ingested_by")
+    derivations = rows_with(lake, DERIVATIONS, ["cluster_id", *why_not])
+    derived = {row["cluster_id"] for row in derivations if all(row[why] is None for why in why_not)}
     fresh = {key for key, at in added.items() if at > validated.get(key[0], NEVER)}
     return Unvalidated(
         sorted({cluster for cluster, _ in fresh}),
         frozenset(run for _, run in fresh),
-        sorted({cluster for (cluster, _), at in added.items() if at > derived.get(cluster, NEVER)}),
+        sorted({cluster for cluster, _ in added} - derived),
     )
 
 

@@ -62,5 +62,10 @@ DERIVATIONS = of_clusters(
         "if the rows are complete",
     ),
     Column("is_removed", "BOOLEAN", "Whether begun_by was removing the cluster from the lake"),
+    Column(
+        "ingested_by",
+        "STRING",
+        "Ingest that loaded rows of the cluster, or was about to, which are not derived yet; null: none",
+    ),
     *(replace(column, nullable=False) for column in LOADED),
 )
