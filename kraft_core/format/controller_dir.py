@@ -28,7 +28,6 @@ from kraft_core.format.log_dirs import (
 )
 from kraft_core.format.log_files import parse_segment_name
 from kraft_core.format.side_files import (
-    MAX_SIDE_FILE_BYTES,
     MetaProperties,
     QuorumState,
     read_capture_json,
@@ -36,6 +35,7 @@ from kraft_core.format.side_files import (
     read_meta_properties,
     read_partition_metadata,
     read_quorum_state,
+    side_file_text,
 )
 from kraft_core.format.snapshot import SnapshotId, parse_name
 
@@ -306,13 +306,10 @@ class _Reader:
         return None if path is None or size is None else CheckpointFile(path, None, size)
 
     def _side_file(self, path: Path | None, read: Callable[[str], Content]) -> Content | None:
-        size = None if path is None else self._size(path)
-        if path is None or size is None:
+        if path is None or self._size(path) is None:
             return None
-        if size > MAX_SIDE_FILE_BYTES:
-            return self._fault(path, f"{size} bytes")
         try:
-            return read(path.read_bytes().decode())
+            return read(side_file_text(path))
         except OSError as error:
             return self._cannot_read(path, error.strerror or str(error))
         except UnicodeDecodeError:
