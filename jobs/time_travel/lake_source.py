@@ -15,6 +15,7 @@ from jobs.runtime.outcome import Failure
 from jobs.time_travel.leader_answers import newest_answer
 from jobs.time_travel.source import Epoch, SourcedVoterSet
 from kraft_core.image import tree
+from kraft_core.image.change import Change
 from kraft_core.image.events import CHECKPOINT, Event, path_under
 from kraft_core.image.from_rows import change_of
 from kraft_core.image.image import Image
@@ -174,6 +175,25 @@ class LakeSource:
             for row in self._versions(table, valid_at(offset) & condition, values):
                 image.tables.put(change_of(KINDS.get(table.name, table.name), row))
         return image
+
+    def changes_from(self, image: Image, first: int, last: int) -> Iterator[list[Change]]:
+        """What each batch between two offsets (both inclusive) changes in the image before them."""
+        del image  # the histories say what becomes of each thing, whatever it was
+        found: list[tuple[int, int, Change]] = []
+        for table in HISTORIES:
+            kind = KINDS.get(table.name, table.name)
+            start, end = ds.field("valid_from_offset"), ds.field("valid_to_offset")
+            within = ((start >= first) & (start <= last)) | ((end >= first) & (end <= last))
+            for row in self._versions(table, within):
+                change = change_of(kind, row)
+                if first <= row["valid_from_offset"] <= last:
+                    found.append((row["valid_from_offset"], 1, change))
+                if row["valid_to_offset"] is not None and first <= row["valid_to_offset"] <= last:
+                    # Before what takes its place there, if anything does.
+                    found.append((row["valid_to_offset"], 0, replace(change, value=None)))
+        found.sort(key=lambda each: each[:2])
+        for _, batch in groupby(found, key=lambda each: self._clock.batch_of(each[0])):
+            yield [change for _, _, change in batch]
 
     def records_of(self, kinds: Collection[tuple[str, int]]) -> Iterator[tuple[tuple[str, int], int]]:
         """(type, version) and offset of the records of some types and versions on the replay path."""

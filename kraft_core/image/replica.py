@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, groupby, takewhile
 from operator import attrgetter
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from kraft_core.format.secrets import NONE_ALLOWED
 from kraft_core.format.segment import Damage, scan
 from kraft_core.format.snapshot import SnapshotId, parse_name, read_snapshot
 from kraft_core.image import configs
+from kraft_core.image.change import Change
 from kraft_core.image.image import Image
 from kraft_core.wording import missing_offsets
 
@@ -201,6 +202,13 @@ class CapturedReplica:
         for record in self._records(0):
             if record.version is not None and (record.type, record.version) in kinds:
                 yield (record.type, record.version), record.offset
+
+    def changes_from(self, image: Image, first: int, last: int) -> Iterator[list[Change]]:
+        """What each batch between two offsets (both inclusive) changes in the image before them."""
+        state = image.copy()
+        records = takewhile(lambda record: record.offset <= last, self._records(first))
+        for _, batch in groupby(records, key=lambda record: record.batch.base_offset):
+            yield [made.change for record in batch for made in state.apply(record)]
 
     def checkpoint_controls(self) -> Iterator[tuple[SnapshotId, Record]]:
         """The control records of each checkpoint, oldest checkpoint first."""

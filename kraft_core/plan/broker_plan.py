@@ -1,6 +1,7 @@
 """May this broker be removed or restarted now? What happens to its partitions, and to the quorum?
 
-Computed from the leader's whole log and from its committed part: the answer is known only if both agree.
+Computed from the leader's whole log, from its committed part and, where it is SAFE, from what lies between:
+the answer is known only if all agree.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from kraft_core.image.brokers import Broker
+from kraft_core.image.effective_configs import MIN_ISR, UNCLEAN_ELECTION
 from kraft_core.image.image import Image
 from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS
@@ -16,10 +18,11 @@ from kraft_core.plan.actions import Lose
 from kraft_core.plan.answer import Answer
 from kraft_core.plan.broker_loss import PartitionLoss, lose_broker
 from kraft_core.plan.broker_steps import removal_steps, restart_steps
-from kraft_core.plan.broker_words import changed_twice_words, evidence, partition_words
+from kraft_core.plan.broker_words import evidence, partition_words
 from kraft_core.plan.captured_metadata import CapturedMetadata
 from kraft_core.plan.captured_quorum import CapturedQuorum
 from kraft_core.plan.risks import Risk
+from kraft_core.plan.states_between import of_broker, unproven_gap
 from kraft_core.plan.steps import CAPTURE_MORE, PlanStep
 from kraft_core.plan.verdicts import Judged, judge
 from kraft_core.protocol.errors import ErrorCode
@@ -124,8 +127,9 @@ def _unseen(
     elif _ruling(then, change, controller_id) != now:
         yield "it depends on records at the log's end that are not proven committed"
     elif made.verdict == "safe":
-        twice = [each for each in metadata.changed_twice() if change.broker_id in each.replicas]
-        yield from changed_twice_words(twice)
+        concerns = of_broker(change.broker_id, (MIN_ISR, UNCLEAN_ELECTION))
+        gap = unproven_gap(metadata, concerns, lambda state: _ruling(state, change, controller_id) == now)
+        yield from () if gap is None else (gap,)
 
 
 def _ruling(image: Image, change: BrokerChange, controller_id: int) -> object:

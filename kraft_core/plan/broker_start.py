@@ -16,7 +16,6 @@ from kraft_core.image.brokers import Broker
 from kraft_core.image.image import Image
 from kraft_core.image.tables import BROKERS, PARTITIONS
 from kraft_core.plan.answer import Answer
-from kraft_core.plan.broker_words import changed_twice_words
 from kraft_core.plan.captured_metadata import CapturedMetadata
 from kraft_core.plan.captured_quorum import CapturedQuorum
 from kraft_core.plan.held_partitions import (
@@ -29,6 +28,7 @@ from kraft_core.plan.held_partitions import (
 )
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.start_failures import StartFailure, copied_twice, start_failures
+from kraft_core.plan.states_between import of_broker, unproven_gap
 from kraft_core.plan.steps import CAPTURE_MORE, PlanStep
 from kraft_core.restore.broker_dirs import BrokerLogDir, BrokersEvidence, HeldPartition
 from kraft_core.wording import count, first_named
@@ -86,8 +86,10 @@ def plan_start(start: BrokerStart, broker_id: int) -> Answer:
         questions.append("it depends on records at the log's end that are not proven committed")
     elif made.verdict == "safe":
         # In between, a replica may not have been assigned to the broker, which would make it stray.
-        twice = [each for each in metadata.changed_twice() if broker_id in each.replicas]
-        questions += changed_twice_words(twice)
+        gap = unproven_gap(
+            metadata, of_broker(broker_id), lambda state: _judge(start, broker_id, state) == judged
+        )
+        questions += [] if gap is None else [gap]
     if not questions:
         return made
     reason = f"{questions[0]}; otherwise, by the captures: {made.verdict}, {made.reason}"

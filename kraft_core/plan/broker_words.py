@@ -72,13 +72,3 @@ def _ranges(ids: list[int]) -> str:
 
 def _ids(node_ids: Iterable[int]) -> str:
     return ", ".join(map(str, node_ids)) or "none"
-
-
-def changed_twice_words(partitions: Iterable[Partition]) -> Iterator[str]:
-    """Why an answer by the two ends of what is not proven committed does not hold between them."""
-    found = list(partitions)
-    if found:
-        yield (
-            f"{partition_words(found)} changed more than once in records that are not proven committed: the "
-            "next leader's log may end between them"
-        )

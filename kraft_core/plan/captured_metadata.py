@@ -1,7 +1,8 @@
 """The cluster's metadata by the log of the captured leader: what its controller decides from.
 
 A controller decides by its whole log, committed or not. What is not proven committed may be lost with the
-leader, so each answer is also computed from the committed part.
+leader, so each answer is also computed from the committed part and, where it is SAFE, from the states between
+the two (kraft_core.plan.states_between).
 """
 
 from __future__ import annotations
@@ -12,10 +13,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kraft_core.format.controller_dir import ControllerDir
+from kraft_core.image.change import Change
 from kraft_core.image.image import Image
-from kraft_core.image.partitions import Partition
 from kraft_core.image.replica import CapturedReplica, OutOfReachError
-from kraft_core.image.tables import PARTITIONS
 from kraft_core.plan.captured_quorum import CapturedQuorum
 
 # A type of record, as kafka-dump-log names it, and a version.
@@ -37,6 +37,7 @@ class CapturedMetadata:
 
     image: None if it is not known at all. committed: None if nothing shows it. gap: why the image may lack
     something that the leader knew, None if it does not. replay: of the log; None where none can be replayed.
+    unproven: what each batch above the committed part changes, in the order of the log.
     """
 
     quorum: CapturedQuorum
@@ -44,6 +45,7 @@ class CapturedMetadata:
     committed: Image | None
     gap: str | None
     replay: Replay | None = None
+    unproven: tuple[tuple[Change, ...], ...] = ()
 
     def written(self, kinds: Collection[RecordKind]) -> list[WrittenRecords]:
         """What the captured log holds of some kinds of records; a checkpoint does not show their offsets."""
@@ -58,31 +60,18 @@ class CapturedMetadata:
         found = (self.quorum.leader_gap, self.gap)
         return tuple(dict.fromkeys(words for words in found if words is not None))
 
-    def changed_twice(self) -> list[Partition]:
-        """Partitions that changed more than once above what is proven committed, each as it is at the end.
-
-        The next leader's log may end between these changes, of which neither of the images shows anything.
-        """
-        image, committed = self.image, self.committed
-        if image is None or committed is None:
-            return []
-        found: list[Partition] = []
-        for key, partition in image.tables.items(PARTITIONS):
-            before: Partition | None = committed.tables.get(PARTITIONS, key)
-            if before is not None and partition.partition_epoch - before.partition_epoch > 1:
-                found.append(partition)
-        return found
-
 
 class Replay(Protocol):
     """The metadata at an offset (inclusive), and what of it could not be read, in words.
 
-    image_at raises OutOfReachError. records_of: the records of some kinds in the log, each with its offset.
+    image_at raises OutOfReachError. changes_from: what each batch between two offsets (both inclusive)
+    changes in the image before them. records_of: the records of some kinds in the log, each with its offset.
     """
 
     @property
     def notes(self) -> list[str]: ...
     def image_at(self, offset: int | None = None) -> Image: ...
+    def changes_from(self, image: Image, first: int, last: int) -> Iterable[Iterable[Change]]: ...
     def records_of(self, kinds: Collection[RecordKind]) -> Iterable[tuple[RecordKind, int]]: ...
 
 
@@ -99,7 +88,10 @@ def read_metadata(quorum: CapturedQuorum, replay: Replay) -> CapturedMetadata:
     image = _image_at(replay, quorum.log_end - 1)
     end = proven_end(quorum)
     committed = None if end is None else _image_at(replay, end - 1)
-    return CapturedMetadata(quorum, image, committed, gap_of(image, replay.notes), replay)
+    unproven: tuple[tuple[Change, ...], ...] = ()
+    if image is not None and committed is not None and end is not None:
+        unproven = tuple(map(tuple, replay.changes_from(committed, end, quorum.log_end - 1)))
+    return CapturedMetadata(quorum, image, committed, gap_of(image, replay.notes), replay, unproven)
 
 
 def gap_of(image: Image | None, notes: Iterable[str]) -> str | None:

@@ -16,6 +16,7 @@ from kraft_core.image.tables import BROKERS, CONTROLLERS, ZK_MIGRATION
 from kraft_core.plan.answer import Answer
 from kraft_core.plan.captured_metadata import CapturedMetadata
 from kraft_core.plan.risks import Risk
+from kraft_core.plan.states_between import of_kinds, unproven_gap
 from kraft_core.plan.steps import CAPTURE_MORE, PlanStep
 
 QUESTION = "finish the migration from ZooKeeper"
@@ -48,7 +49,7 @@ def migration_of(image: Image) -> MigrationState:
 
 
 def plan_migration(metadata: CapturedMetadata) -> Answer:
-    """The verdict, if the leader's log and its committed part say the same."""
+    """The verdict, if the leader's log, its committed part and what lies between say the same."""
     if metadata.image is None:
         missing = metadata.gaps or ("no captured log of the leader can be replayed",)
         return Answer(QUESTION, "not_known", missing[0], missing=missing)
@@ -59,6 +60,10 @@ def plan_migration(metadata: CapturedMetadata) -> Answer:
         open_questions.append("the captures do not prove this metadata committed")
     elif migration_of(metadata.committed) != state:
         open_questions.append("it depends on records at the log's end that are not proven committed")
+    elif made.verdict == "safe":
+        concerns = of_kinds(ZK_MIGRATION, BROKERS, CONTROLLERS)
+        gap = unproven_gap(metadata, concerns, lambda image: migration_of(image) == state)
+        open_questions += [] if gap is None else [gap]
     if not open_questions or made.verdict == "not_known":
         return made
     reason = f"{open_questions[0]}; otherwise, by the captures: {made.verdict}, {made.reason}"

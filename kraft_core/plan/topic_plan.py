@@ -1,7 +1,8 @@
 """May these topics be created, changed or deleted now? What Kafka's controller would answer about each.
 
-Asked of the leader's whole log and of its committed part; where brokers are in controlled shutdown, both as
-if the controller knew it from their heartbeats and as if it did not: the answer is known only if all agree.
+Asked of the leader's whole log, of its committed part and, where it is SAFE, of what lies between; where
+brokers are in controlled shutdown, both as if the controller knew it from their heartbeats and as if it did
+not: the answer is known only if all agree.
 What the controllers' files say is in no log: where it decides, it must be given.
 """
 
@@ -9,21 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any, Protocol
 
+from kraft_core.image.change import Change
 from kraft_core.image.effective_configs import BROKER_RESOURCE
 from kraft_core.image.image import Image
 from kraft_core.image.partitions import Partition
-from kraft_core.image.tables import BROKERS, CLIENT_QUOTAS, CONFIGS, CONTROLLERS
+from kraft_core.image.tables import (
+    BROKERS,
+    CLIENT_QUOTAS,
+    CONFIGS,
+    CONTROLLERS,
+    FEATURES,
+    PARTITIONS,
+    TOPICS,
+)
 from kraft_core.messages.releases import release_by
 from kraft_core.plan.actions import Lose
 from kraft_core.plan.answer import Answer
 from kraft_core.plan.broker_steps import bootstrap_server
-from kraft_core.plan.broker_words import changed_twice_words
 from kraft_core.plan.captured_metadata import CapturedMetadata
 from kraft_core.plan.feature_control import supported_by
 from kraft_core.plan.risks import Risk
+from kraft_core.plan.states_between import unproven_gap
 from kraft_core.plan.steps import CAPTURE_MORE, PlanStep
 from kraft_core.plan.topic_words import ALL_PARTITIONS, cluster_words, result_words
 from kraft_core.plan.verdicts import judge
@@ -171,15 +182,24 @@ def _unseen(
     elif any(each.ruling != outcomes[0].ruling for each in _outcomes(asked, metadata.committed, leader_id)):
         yield "it depends on records at the log's end that are not proven committed"
     elif made.verdict == "safe":
-        names = set(asked.change.names)
-        twice = [each for each in metadata.changed_twice() if _is_named(each, names)]
-        yield from changed_twice_words(twice)
+        gap = unproven_gap(
+            metadata,
+            partial(_concerns, set(asked.change.names)),
+            lambda state: all(
+                each.ruling == outcomes[0].ruling for each in _outcomes(asked, state, leader_id)
+            ),
+        )
+        yield from () if gap is None else (gap,)
 
 
-def _is_named(partition: Partition, names: Collection[str]) -> bool:
+def _concerns(names: Collection[str], change: Change, before: Any | None) -> bool:
     """names: as a request has them, of topics, of partitions, or ALL_PARTITIONS."""
-    own = {partition.topic_name, f"{partition.topic_name}-{partition.partition_id}", ALL_PARTITIONS}
-    return not own.isdisjoint(names)
+    if change.kind == PARTITIONS:
+        partition: Partition | None = before if change.value is None else change.value
+        # Of each topic, since partition 0 shows the replication factor of all its partitions.
+        topics = {topic for name in names for topic in (name, name.rpartition("-")[0])}
+        return partition is not None and (ALL_PARTITIONS in names or partition.topic_name in topics)
+    return change.kind in (TOPICS, BROKERS, CONFIGS, FEATURES, CONTROLLERS, CLIENT_QUOTAS)
 
 
 def _answer(metadata: CapturedMetadata, asked: TopicQuestion, outcome: _Outcome) -> Answer:

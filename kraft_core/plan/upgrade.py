@@ -1,6 +1,7 @@
 """May this feature, or every feature of a release, be finalized now?
 
-Computed from the leader's whole log and from its committed part: the answer is known only if both agree.
+Computed from the leader's whole log, from its committed part and, where it is SAFE, from what lies between:
+the answer is known only if all agree.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from kraft_core.image.effective_configs import BROKER_RESOURCE, MIN_ISR
 from kraft_core.image.image import Image
-from kraft_core.image.tables import BROKERS, CONFIGS
+from kraft_core.image.tables import BROKERS, CONFIGS, CONTROLLERS, FEATURES
 from kraft_core.messages.metadata import METADATA_RECORDS
 from kraft_core.messages.releases import (
     CONTROLLERS_UNREGISTER,
@@ -30,6 +31,7 @@ from kraft_core.plan.answer import Answer, AnswerName
 from kraft_core.plan.captured_metadata import CapturedMetadata
 from kraft_core.plan.feature_control import Blocker, FeatureState, blockers, level_words, refusal, state_of
 from kraft_core.plan.risks import Risk
+from kraft_core.plan.states_between import of_kinds, unproven_gap
 from kraft_core.plan.steps import CAPTURE_MORE, PlanStep, bootstrap
 from kraft_core.plan.verdicts import Judged, judge
 from kraft_core.protocol.errors import ErrorCode
@@ -78,6 +80,13 @@ def plan_upgrade(metadata: CapturedMetadata, upgrade: FeatureUpgrade) -> Answer:
         open_questions.append("the captures do not prove this metadata committed")
     elif _ruling(metadata, then, upgrade) != _ruling(metadata, state, upgrade):
         open_questions.append("it depends on records at the log's end that are not proven committed")
+    elif made.verdict == "safe":
+        gap = unproven_gap(
+            metadata,
+            of_kinds(FEATURES, BROKERS, CONTROLLERS),
+            lambda image: _rules_so(metadata, image, upgrade, _ruling(metadata, state, upgrade)),
+        )
+        open_questions += [] if gap is None else [gap]
     if made.verdict == "not_known" or not open_questions:
         return made
     reason = f"{open_questions[0]}; otherwise, by the captures: {made.verdict}, {made.reason}"
@@ -123,6 +132,11 @@ def _ruling(metadata: CapturedMetadata, state: FeatureState, upgrade: FeatureUpg
     levels = tuple(map(state.level, upgrade.updates))
     unregistered = (_unregistered(metadata, state), _other_controllers(metadata, state))
     return text, state.metadata_version, levels, unregistered
+
+
+def _rules_so(metadata: CapturedMetadata, image: Image, upgrade: FeatureUpgrade, ruling: object) -> bool:
+    state = _state(metadata, image)
+    return state is not None and _ruling(metadata, state, upgrade) == ruling
 
 
 def _answer(metadata: CapturedMetadata, upgrade: FeatureUpgrade, state: FeatureState) -> Answer:

@@ -11,15 +11,16 @@ import pyarrow.dataset as ds
 import pytest
 
 from jobs.cli import main
-from jobs.time_travel.lake_source import LakeSource
+from jobs.time_travel.lake_source import LakeSource, open_cluster
 from jobs.time_travel.open_source import open_captured, open_lake
 from jobs.time_travel.source import MetadataSource, voters_at
+from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.image.events import Event
 from kraft_core.image.image import Image
 from kraft_core.image.kinds import BY_NAME
 from kraft_core.image.missing_records import MissingRecords
 from kraft_core.image.replay_path import ReplayRange
-from kraft_core.image.replica import OutOfReachError
+from kraft_core.image.replica import CapturedReplica, OutOfReachError
 from kraft_core.image.tables import KINDS, PRODUCER_IDS
 from transforms.histories.missing import Lacking
 from transforms.histories.replay_steps import known_paths
@@ -51,6 +52,26 @@ def test_an_image_is_that_of_the_replica(sources: tuple[MetadataSource, Metadata
     if not of_replica.in_transaction:
         assert (of_lake.offset, of_lake.leader_epoch) == (of_replica.offset, of_replica.leader_epoch)
         assert of_lake.timestamp == of_replica.timestamp
+
+
+@pytest.mark.parametrize(("first", "last"), [(1, 110), (900, 2400), (3000, 3697)])
+def test_each_batch_changes_what_it_changes_in_the_replica(
+    lake: Any, golden: Path, first: int, last: int
+) -> None:
+    of_lake = open_cluster(lake.path, DYNAMIC)
+    (directory,) = find_controller_dirs([golden / "dynamic-membership/node-3"]).directories
+    of_replica = CapturedReplica.of_directory(directory)
+    found: list[list[dict[str, list[str]]]] = []
+    for source in (of_lake, of_replica):
+        image, after = source.image_at(first - 1), []
+        for batch in source.changes_from(image, first, last):
+            for change in batch:
+                image.tables.put(change)
+            if batch:
+                after.append(shown(image))
+        found.append(after)
+    assert found[0] == found[1]
+    assert len(found[0]) > 5
 
 
 def test_times_lead_to_the_same_offsets(sources: tuple[MetadataSource, MetadataSource]) -> None:

@@ -342,3 +342,19 @@ def test_a_moved_copy_is_equal(tmp_path):
 
 def test_the_log_agrees_with_rows_made_by_hand():
     assert level(replay(LOG)) == 6
+
+
+# From within the bootstrap transaction, over checkpoints, and nothing.
+@pytest.mark.parametrize(("first", "last"), [(6, 110), (900, 2400), (3000, 3697), (3698, 3697)])
+def test_the_changes_of_batches_lead_to_the_image_after_them(first: int, last: int) -> None:
+    (directory,) = find_controller_dirs([GOLDEN / "dynamic-membership/node-3"]).directories
+    replica = CapturedReplica.of_directory(directory)
+    image = replica.image_at(first - 1)
+    before = image.copy()
+    batches = list(replica.changes_from(image, first, last))
+    assert image.tables == before.tables
+    for change in (change for batch in batches for change in batch):
+        image.tables.put(change)
+    assert image.tables == replica.image_at(last).tables
+    if first <= last:
+        assert sum(map(len, batches)) > len([batch for batch in batches if batch]) > 1

@@ -249,18 +249,6 @@ def test_a_voter_is_taken_out_of_the_voters_first() -> None:
     assert restart(broker(1), MIN_ISR_1, broker_id=1).verdict == "safe"
 
 
-def test_the_next_leaders_log_may_end_between_two_changes_that_are_not_committed() -> None:
-    """Of an ISR that shrank and grew again, both ends of these records show the whole. It was SAFE."""
-    found = cluster(MIN_ISR_1, partition(0, (11, 12)))
-    assert found.image is not None
-    found.image.tables.put(partition(0, (11, 12), partition_epoch=2))
-    made = plan_broker(found, BrokerChange(11, is_removal=False))
-    assert made.verdict == "not_known"
-    assert made.missing[0].startswith("t 0 changed more than once in records that are not proven committed")
-    found.image.tables.put(partition(0, (11, 12), partition_epoch=1))
-    assert plan_broker(found, BrokerChange(11, is_removal=False)).verdict == "safe"
-
-
 def test_the_answer_must_not_depend_on_what_is_not_committed() -> None:
     found = cluster(MIN_ISR_1)
     assert found.image is not None
