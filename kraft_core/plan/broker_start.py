@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from kraft_core.image.brokers import Broker
 from kraft_core.image.image import Image
+from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS, PARTITIONS
 from kraft_core.plan.answer import Answer
 from kraft_core.plan.captured_metadata import CapturedMetadata
@@ -79,7 +80,7 @@ def plan_start(start: BrokerStart, broker_id: int) -> Answer:
         return Answer(question, "not_known", missing[0], missing=missing)
     judged = _judge(start, broker_id, metadata.image)
     made = _answer(start, question, judged)
-    questions = [*metadata.gaps, *judged.missing]
+    questions = [*metadata.gaps, *_written_later(start, broker_id, metadata.image), *judged.missing]
     if metadata.committed is None:
         questions.append("the captures do not prove this metadata committed")
     elif _judge(start, broker_id, metadata.committed) != judged:
@@ -98,6 +99,26 @@ def plan_start(start: BrokerStart, broker_id: int) -> Answer:
     if not is_known or len(questions) > len(judged.missing):
         steps = (*steps, CAPTURE_MORE)
     return replace(made, verdict="not_known", reason=reason, missing=tuple(questions), steps=steps)
+
+
+def _written_later(start: BrokerStart, broker_id: int, image: Image) -> Iterator[str]:
+    """Why the metadata is older than the directories: messages of a leader epoch that it does not have yet.
+
+    If the controllers have not, either, their metadata went back: brokers truncate messages, or never return to
+    the ISR.
+    """
+    later: list[str] = []
+    for log_dir in start.log_dirs.values():
+        for each in log_dir.held if log_dir.broker_id == broker_id else ():
+            partition: Partition | None = image.tables.get(PARTITIONS, each.key)
+            if partition is not None and each.leader_epoch > partition.leader_epoch:
+                later.append(f"{each.name} of epoch {each.leader_epoch}, not {partition.leader_epoch}")
+    if later:
+        yield (
+            "the directories hold messages of later leader epochs than the captured metadata: "
+            f"{_named(later)} (if the controllers lack these epochs, too, brokers truncate messages, or never "
+            "return to the ISR)"
+        )
 
 
 def _judge(start: BrokerStart, broker_id: int, image: Image) -> _Judged:

@@ -18,6 +18,7 @@ from kraft_core.image.topics import Topic
 from kraft_core.plan.answer import Answer
 from kraft_core.plan.broker_start import BrokerStart, plan_start
 from kraft_core.plan.captured_metadata import CapturedMetadata
+from kraft_core.plan.steps import CAPTURE_MORE
 from kraft_core.restore.broker_dirs import BrokerDirError, broker_log_dir
 from tests.kraft_core.plan.captured import metadata
 from tests.kraft_core.plan.test_migration import broker
@@ -90,6 +91,21 @@ def names(answer: Answer) -> list[str]:
 def test_assigned_replicas_are_safe(known: CapturedMetadata, dirs: tuple[Path, Path]) -> None:
     answer = asked(known, *dirs)
     assert (answer.verdict, answer.evidence) == ("safe", ("2 partitions in 2 log directories",))
+
+
+@pytest.mark.parametrize(("epoch", "verdict"), [(1, "safe"), (2, "not_known")])
+def test_messages_of_a_leader_epoch_that_the_metadata_lacks(
+    known: CapturedMetadata, dirs: tuple[Path, Path], epoch: int, verdict: str
+) -> None:
+    """The metadata is older than they are, or went back: then brokers truncate them. It was SAFE."""
+    (dirs[0] / "orders-0" / "leader-epoch-checkpoint").write_text(f"0\n1\n{epoch} 0\n")
+    answer = asked(known, *dirs)
+    assert answer.verdict == verdict
+    if verdict == "not_known":
+        assert (
+            "later leader epochs than the captured metadata: orders-0 of epoch 2, not 1" in answer.missing[0]
+        )
+        assert [step.what for step in answer.steps] == [CAPTURE_MORE.what]
 
 
 def test_a_replica_that_was_elsewhere_above_what_is_committed(
