@@ -21,6 +21,7 @@ from kraft_core.plan.broker_steps import removal_steps, restart_steps
 from kraft_core.plan.broker_words import evidence, partition_words
 from kraft_core.plan.captured_metadata import CapturedMetadata
 from kraft_core.plan.captured_quorum import CapturedQuorum
+from kraft_core.plan.migration import migration_of
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.states_between import of_broker, unproven_gap
 from kraft_core.plan.steps import CAPTURE_MORE, PlanStep
@@ -121,7 +122,7 @@ def _unseen(
     """What the captures do not show: a refusal needs the leader's log, anything else that it leads, too."""
     leader = metadata.quorum.leader_log_gap if made.verdict == "refused" else metadata.quorum.leader_gap
     yield from (words for words in (leader, metadata.gap) if words is not None)
-    then, now = metadata.committed, (_broker(image, change.broker_id) is not None, made.partitions)
+    then, now = metadata.committed, _ruling(image, change, controller_id)
     if then is None:
         yield "the captures do not prove this metadata committed"
     elif _ruling(then, change, controller_id) != now:
@@ -136,7 +137,9 @@ def _ruling(image: Image, change: BrokerChange, controller_id: int) -> object:
     """All that the answer depends on."""
     broker_id = change.broker_id
     losses = lose_broker(image, broker_id, controller_id, unregister=change.is_removal)
-    return _broker(image, broker_id) is not None, impact_of(losses, broker_id).partitions
+    broker = _broker(image, broker_id)
+    partitions = impact_of(losses, broker_id).partitions
+    return broker is not None, partitions, tuple(_stays_away(image, change, broker))
 
 
 def _broker(image: Image, broker_id: int) -> Broker | None:
@@ -153,7 +156,7 @@ def _answer(metadata: CapturedMetadata, image: Image, change: BrokerChange, cont
         return _not_registered(change, seen, impact)
     lost = metadata.quorum.voter_of(change.broker_id)
     judged = judge(metadata.quorum, Lose((change.broker_id,) if lost is not None else ()))
-    risks = tuple(_risks(metadata, change, impact, judged))
+    risks = (*_risks(metadata, change, impact, judged), *_stays_away(image, change, broker))
     reason = "; ".join(risk.sentence for risk in risks)
     missing = tuple(_missing(impact, judged))
     if not risks and missing:
@@ -244,6 +247,17 @@ def _risks(
         yield Risk("nothing_commits", words)
     if change.is_removal:
         yield from _removal_risks(metadata, broker_id, impact)
+
+
+def _stays_away(image: Image, change: BrokerChange, broker: Broker | None) -> Iterator[Risk]:
+    """A broker in ZooKeeper mode does not return after the migration (ClusterControlManager of 3.9)."""
+    is_migrating = broker is not None and broker.is_migrating_zk_broker
+    if is_migrating and not change.is_removal and migration_of(image).is_finished:
+        yield Risk(
+            "finished_early",
+            f"the migration from ZooKeeper is finished: broker {change.broker_id}, which runs in ZooKeeper "
+            "mode, cannot register again",
+        )
 
 
 def _removal_risks(metadata: CapturedMetadata, broker_id: int, impact: BrokerImpact) -> Iterator[Risk]:

@@ -104,8 +104,8 @@ def plan_start(start: BrokerStart, broker_id: int) -> Answer:
 def _written_later(start: BrokerStart, broker_id: int, image: Image) -> Iterator[str]:
     """Why the metadata is older than the directories: messages of a leader epoch that it does not have yet.
 
-    If the controllers have not, either, their metadata went back: brokers truncate messages, or never return to
-    the ISR.
+    If the controllers have not, either, their metadata went back: brokers truncate messages, or never return
+    to the ISR.
     """
     later: list[str] = []
     for log_dir in start.log_dirs.values():
@@ -116,8 +116,8 @@ def _written_later(start: BrokerStart, broker_id: int, image: Image) -> Iterator
     if later:
         yield (
             "the directories hold messages of later leader epochs than the captured metadata: "
-            f"{_named(later)} (if the controllers lack these epochs, too, brokers truncate messages, or never "
-            "return to the ISR)"
+            f"{_named(later)} (if the controllers lack these epochs, too, brokers truncate messages, or "
+            "never return to the ISR)"
         )
 
 

@@ -36,6 +36,10 @@ class MigrationState:
     not_ready: tuple[int, ...]
 
     @property
+    def is_finished(self) -> bool:
+        return self.state == _POST_MIGRATION
+
+    @property
     def name(self) -> str:
         return ZK_MIGRATION_STATES.get(self.state, f"unknown ({self.state})")
 

@@ -14,7 +14,7 @@ from kraft_core.image.change import Change
 from kraft_core.image.configs import TOPIC_RESOURCE
 from kraft_core.image.image import Image
 from kraft_core.image.partitions import Partition
-from kraft_core.image.tables import BROKERS, CONFIGS, FEATURES, PARTITIONS, TOPICS
+from kraft_core.image.tables import BROKERS, CONFIGS, FEATURES, PARTITIONS, TOPICS, ZK_MIGRATION
 from kraft_core.plan.captured_metadata import CapturedMetadata
 
 MOST_STATES = 32
@@ -94,6 +94,6 @@ def of_broker(broker_id: int, configs: Collection[str] = ()) -> Concerns:
             return any(each is not None and broker_id in each.replicas for each in found)
         if change.kind == CONFIGS:
             return change.key[2] in configs
-        return change.kind in (BROKERS, FEATURES)
+        return change.kind in (BROKERS, FEATURES, ZK_MIGRATION)
 
     return concerns

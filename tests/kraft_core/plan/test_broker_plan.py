@@ -17,7 +17,8 @@ from kraft_core.image.features import Feature
 from kraft_core.image.image import Image
 from kraft_core.image.names import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
 from kraft_core.image.partitions import Partition
-from kraft_core.image.tables import BROKERS, CONFIGS, FEATURES, PARTITIONS
+from kraft_core.image.tables import BROKERS, CONFIGS, FEATURES, PARTITIONS, ZK_MIGRATION
+from kraft_core.image.zk_migration import ZkMigration
 from kraft_core.messages.releases import ELR_VERSION
 from kraft_core.plan.answer import Answer
 from kraft_core.plan.broker_loss import PartitionLoss, lose_broker
@@ -203,6 +204,17 @@ def test_a_fenced_broker_restarts_safely() -> None:
     made = restart(broker(11, fenced=True), partition(0, (12, 11), isr=(12,)), MIN_ISR_1)
     assert (made.verdict, made.reason) == ("safe", "broker 11 is already fenced: no partition depends on it")
     assert all("kafka-server-stop" not in (step.command or "") for step in made.steps)
+
+
+def test_a_broker_in_zookeeper_mode_does_not_return_after_the_migration() -> None:
+    """It was SAFE."""
+    migrating = broker(11, is_migrating_zk_broker=True)
+    over, goes_on = (Change(ZK_MIGRATION, ("zkMigrationState",), ZkMigration(state)) for state in (3, 1))
+    made = restart(migrating, over, partition(0, (11, 12)), MIN_ISR_1)
+    assert (made.verdict, [risk.name for risk in made.risks]) == ("risky", ["finished_early"])
+    assert restart(migrating, goes_on, partition(0, (11, 12)), MIN_ISR_1).verdict == "safe"
+    assert restart(over, partition(0, (11, 12)), MIN_ISR_1).verdict == "safe"
+    assert remove(migrating, over, MIN_ISR_1).verdict == "safe"
 
 
 def test_a_broker_without_partitions_is_removed() -> None:
