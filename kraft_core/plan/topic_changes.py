@@ -146,9 +146,10 @@ def min_isr_not_known(controller: ActiveController, changes: Sequence[PartitionA
 
 
 def _may_demand_more(each: PartitionAfter) -> bool:
-    """Where all replicas are in sync, a leader has as many as it may demand."""
+    """A leader demands no more than there are replicas, so with those that are added perhaps more."""
     before, after = each.before, each.after
-    if len(after.isr) < min(len(before.isr), len(after.replicas)):
+    is_whole = len(before.isr) >= len(before.replicas)
+    if len(after.isr) < (len(after.replicas) if is_whole else min(len(before.isr), len(after.replicas))):
         return True
     is_led_by_another = NO_LEADER not in (before.leader, after.leader) and before.leader != after.leader
     return is_led_by_another and len(after.isr) < len(after.replicas)

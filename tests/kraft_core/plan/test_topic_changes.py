@@ -325,7 +325,22 @@ def test_a_reassignment_after_which_another_leader_demands_more() -> None:
     made = reassign((13, 12), lagging, WITHOUT_MIN_ISR)
     assert made.verdict == "not_known"
     assert made.reason.startswith("min.insync.replicas of orders 0: neither the topic nor the cluster has it")
-    assert reassign((13, 12), WITHOUT_MIN_ISR).verdict == "safe"
+
+
+def test_a_reassignment_during_which_a_leader_demands_more() -> None:
+    """Kafka demands no more than there are replicas, but until it ends there are more. It was SAFE."""
+    alone = partition(0, (11,))
+    assert names(reassign((11, 12, 13), alone, topic_config(MIN_ISR, "2"))) == ["under_min_isr"]
+    for replicas in ((11, 12), (12,)):
+        made = reassign(replicas, alone, WITHOUT_MIN_ISR)
+        assert made.verdict == "not_known"
+        assert made.reason.startswith(
+            "min.insync.replicas of orders 0: neither the topic nor the cluster has"
+        )
+    assert reassign((13, 12), WITHOUT_MIN_ISR).verdict == "not_known"
+    assert reassign((12, 11), WITHOUT_MIN_ISR).verdict == "safe"
+    # If acks=all works with one of two in sync, the leader demands one, also of three.
+    assert reassign((11, 13, 12), partition(0, isr=(11,)), WITHOUT_MIN_ISR).verdict == "safe"
 
 
 def test_a_reassignment_whose_end_leaves_too_few_in_sync() -> None:
