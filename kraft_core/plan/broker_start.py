@@ -132,7 +132,8 @@ def _judge(start: BrokerStart, broker_id: int, image: Image) -> _Judged:
         return _Judged((), None, tuple(missing))
     given = {log_dir.directory_id for log_dir in own.values()}
     missing += [f"its log directory {each} was not given" for each in broker.log_dirs if each not in given]
-    risks = [*_stray(own, broker_id, image), *_misplaced(own, broker, image), *_lacking(own, image)]
+    risks = [*_stray(own, broker_id, image), *_misplaced(own, broker, image)]
+    risks += [*_misnamed(own, broker_id, image), *_lacking(own, image)]
     failures = (*start_failures(own), *_held_twice(own, broker_id, image))
     return _Judged(tuple(risks), next(iter(failures), None), tuple(missing))
 
@@ -205,6 +206,21 @@ def _misplaced(own: Mapping[str, BrokerLogDir], broker: Broker, image: Image) ->
         )
 
 
+def _misnamed(own: Mapping[str, BrokerLogDir], broker_id: int, image: Image) -> Iterator[Risk]:
+    """Directories that Kafka keeps by their topic id, but loads as partitions of the topic that they name."""
+    found: list[str] = []
+    for each in (each for log_dir in own.values() for each in log_dir.held):
+        assigned: Partition | None = image.tables.get(PARTITIONS, each.key)
+        if assigned is None or is_stray(each, broker_id, image) or assigned.topic_name == each.topic_name:
+            continue
+        found.append(f"{each.name} of topic id {each.topic_id}, which is {assigned.topic_name}")
+    if found:
+        words = (
+            "directories have the name of one topic and the id of another: the broker uses them for neither"
+        )
+        yield Risk("other_topic_name", f"{words}: {_named(found)}")
+
+
 def _lacking(own: Mapping[str, BrokerLogDir], image: Image) -> Iterator[Risk]:
     """Replicas that a given directory should hold: the broker begins them anew."""
     lacking = BrokersEvidence.of(own.values(), ()).lacking(image)
@@ -246,6 +262,8 @@ def _steps(risks: Sequence[Risk]) -> Iterator[PlanStep]:
     names = {risk.name for risk in risks}
     if names & {"other_topic_id", "unknown_topic", "stray_replica"}:
         yield PlanStep("copy what becomes stray to another place if you need its messages")
+    if "other_topic_name" in names:
+        yield PlanStep("give each directory the name that it had on the broker")
     if "unregistered_directory" in names:
         yield PlanStep(
             "check that the directory is this broker's, and the captures newer than its last start"

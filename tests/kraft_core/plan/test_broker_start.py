@@ -108,6 +108,14 @@ def test_messages_of_a_leader_epoch_that_the_metadata_lacks(
         assert [step.what for step in answer.steps] == [CAPTURE_MORE.what]
 
 
+def test_a_directory_of_another_name(known: CapturedMetadata, dirs: tuple[Path, Path]) -> None:
+    """Kafka looks only at the id to tell what is stray, and at the name to find a partition. It was SAFE."""
+    (dirs[0] / "orders-0").rename(dirs[0] / "payments-0")
+    answer = asked(known, *dirs)
+    assert (answer.verdict, names(answer)) == ("risky", ["other_topic_name"])
+    assert f"payments-0 of topic id {ORDERS}, which is orders" in answer.reason
+
+
 def test_a_replica_that_was_elsewhere_above_what_is_committed(
     known: CapturedMetadata, dirs: tuple[Path, Path]
 ) -> None:
