@@ -8,7 +8,7 @@ the two (kraft_core.plan.states_between).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,7 +45,7 @@ class CapturedMetadata:
     committed: Image | None
     gap: str | None
     replay: Replay | None = None
-    unproven: tuple[tuple[Change, ...], ...] = ()
+    unproven: Iterable[Sequence[Change]] = ()
 
     def written(self, kinds: Collection[RecordKind]) -> list[WrittenRecords]:
         """What the captured log holds of some kinds of records; a checkpoint does not show their offsets."""
@@ -71,7 +71,7 @@ class Replay(Protocol):
     @property
     def notes(self) -> list[str]: ...
     def image_at(self, offset: int | None = None) -> Image: ...
-    def changes_from(self, image: Image, first: int, last: int) -> Iterable[Iterable[Change]]: ...
+    def changes_from(self, image: Image, first: int, last: int) -> Iterable[Sequence[Change]]: ...
     def records_of(self, kinds: Collection[RecordKind]) -> Iterable[tuple[RecordKind, int]]: ...
 
 
@@ -88,10 +88,23 @@ def read_metadata(quorum: CapturedQuorum, replay: Replay) -> CapturedMetadata:
     image = _image_at(replay, quorum.log_end - 1)
     end = proven_end(quorum)
     committed = None if end is None else _image_at(replay, end - 1)
-    unproven: tuple[tuple[Change, ...], ...] = ()
-    if image is not None and committed is not None and end is not None:
-        unproven = tuple(map(tuple, replay.changes_from(committed, end, quorum.log_end - 1)))
+    unproven: Iterable[Sequence[Change]] = ()
+    if committed is not None and end is not None:
+        unproven = _ChangesAbove(replay, committed, end, quorum.log_end - 1)
     return CapturedMetadata(quorum, image, committed, gap_of(image, replay.notes), replay, unproven)
+
+
+@dataclass(frozen=True, slots=True)
+class _ChangesAbove:
+    """Read whenever they are asked for: there may be millions, and only what is SAFE depends on them."""
+
+    replay: Replay
+    image: Image
+    first: int
+    last: int
+
+    def __iter__(self) -> Iterator[Sequence[Change]]:
+        return iter(self.replay.changes_from(self.image, self.first, self.last))
 
 
 def gap_of(image: Image | None, notes: Iterable[str]) -> str | None:
