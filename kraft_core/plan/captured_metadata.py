@@ -60,6 +60,13 @@ class CapturedMetadata:
         found = (self.quorum.leader_gap, self.gap)
         return tuple(dict.fromkeys(words for words in found if words is not None))
 
+    @property
+    def committed_kraft_version(self) -> int | None:
+        """kraft.version at the end of what is proven committed; None where the captures do not show it."""
+        end = proven_end(self.quorum) or 0
+        epochs = [epoch for epoch, start in self.quorum.log_epochs.entries if start < end]
+        return self.quorum.known.in_force.at(max(epochs), end - 1).kraft_version if epochs else None
+
 
 class Replay(Protocol):
     """The metadata at an offset (inclusive), and what of it could not be read, in words.

@@ -69,12 +69,12 @@ def plan_upgrade(metadata: CapturedMetadata, upgrade: FeatureUpgrade) -> Answer:
     """The verdict on the upgrade, or on the downgrade where a level is below the one in force."""
     question = f"finalize {upgrade.words}"
     gaps = metadata.gaps
-    state = _state(metadata, metadata.image)
+    state = _state(metadata, metadata.image, metadata.quorum.kraft_version)
     if state is None:
         missing = gaps or (_unseen(metadata),)
         return Answer(question, "not_known", missing[0], missing=missing)
     made = _answer(metadata, upgrade, state)
-    then = _state(metadata, metadata.committed)
+    then = _state(metadata, metadata.committed, metadata.committed_kraft_version)
     open_questions = list(_needed(metadata, state, made))
     if then is None:
         open_questions.append("the captures do not prove this metadata committed")
@@ -103,13 +103,13 @@ def _needed(metadata: CapturedMetadata, state: FeatureState, made: Answer) -> It
         yield f"leader {state.leader_id} runs a release that Kraftlake does not know"
 
 
-def _state(metadata: CapturedMetadata, image: Image | None) -> FeatureState | None:
+def _state(metadata: CapturedMetadata, image: Image | None, kraft_version: int | None) -> FeatureState | None:
     quorum = metadata.quorum
-    if image is None or quorum.leader is None or quorum.kraft_version is None:
+    if image is None or quorum.leader is None or kraft_version is None:
         return None
     # With kraft.version 0 the controllers are named in controller.quorum.voters, and each must register.
-    named = quorum.voters.voters.ids if quorum.voters is not None and quorum.kraft_version == 0 else ()
-    return state_of(image, quorum.leader.id, quorum.kraft_version, named)
+    named = quorum.voters.voters.ids if quorum.voters is not None and kraft_version == 0 else ()
+    return state_of(image, quorum.leader.id, kraft_version, named)
 
 
 def _unseen(metadata: CapturedMetadata) -> str:
@@ -135,7 +135,7 @@ def _ruling(metadata: CapturedMetadata, state: FeatureState, upgrade: FeatureUpg
 
 
 def _rules_so(metadata: CapturedMetadata, image: Image, upgrade: FeatureUpgrade, ruling: object) -> bool:
-    state = _state(metadata, image)
+    state = _state(metadata, image, metadata.quorum.kraft_version)
     return state is not None and _ruling(metadata, state, upgrade) == ruling
 
 
@@ -159,12 +159,12 @@ def _answer(metadata: CapturedMetadata, upgrade: FeatureUpgrade, state: FeatureS
             error=ErrorCode.INVALID_UPDATE_VERSION,
             error_text=text,
         )
-    if all(state.level(feature) == level for feature, level in upgrade.updates.items()):
-        reason = "already in effect; nothing would change"
-        return Answer(question, "safe", reason, evidence)
     raft = _raft_answer(metadata, upgrade, state)
     if raft is not None:
         return replace(raft, evidence=evidence)
+    if all(state.level(feature) == level for feature, level in upgrade.updates.items()):
+        reason = "already in effect; nothing would change"
+        return Answer(question, "safe", reason, evidence)
     stuck = _not_committed(judge(metadata.quorum, Lose(())))
     if stuck is not None:
         verdict, reason, missing = stuck
@@ -176,9 +176,9 @@ def _answer(metadata: CapturedMetadata, upgrade: FeatureUpgrade, state: FeatureS
 
 
 def _raft_answer(metadata: CapturedMetadata, upgrade: FeatureUpgrade, state: FeatureState) -> Answer | None:
-    """What the raft layer objects to, of an upgrade of kraft.version; None if it does not."""
+    """What the raft layer objects to, of a kraft.version that is not committed yet; None if it does not."""
     level = upgrade.updates.get(KRAFT_VERSION)
-    if level is None or level == state.kraft_version:
+    if level is None or level == state.kraft_version == metadata.committed_kraft_version:
         return None
     judged = judge(metadata.quorum, UpgradeKRaftVersion(level))
     verdict = judged.verdict

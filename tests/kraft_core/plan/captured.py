@@ -41,6 +41,16 @@ def captured(*names: str, running: bool = False) -> CapturedQuorum:
     return quorum
 
 
+def metadata_below(folder: Path) -> CapturedMetadata:
+    """The metadata of the directories below a folder, copied when their capture.json says."""
+    directories = find_controller_dirs([folder]).directories
+    (found,) = collect_lives(directories)
+    quorum = quorum_of(conclude(found.facts), registered(found.directories))
+    assert quorum is not None
+    by_capture = dict(zip((c.capture_id for c in found.facts.captures), found.directories, strict=True))
+    return metadata_of(quorum, by_capture)
+
+
 def metadata(*names: str) -> CapturedMetadata:
     """The metadata of these directories' leader, as if all had been copied at the newest record."""
     directories = find_controller_dirs([GOLDEN / name for name in names]).directories

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from shutil import copytree
 
 import pytest
 
+from kraft_core.format.batch import BatchHeader
+from kraft_core.format.segment import scan
 from kraft_core.image.brokers import Broker
 from kraft_core.image.change import Change, RefusedRecord
 from kraft_core.image.configs import Config
@@ -23,7 +27,7 @@ from kraft_core.plan.standings import Standing
 from kraft_core.plan.upgrade import FeatureUpgrade, plan_upgrade, release_upgrade
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.raft.voters import ReplicaKey
-from tests.kraft_core.plan.captured import metadata
+from tests.kraft_core.plan.captured import GOLDEN, metadata, metadata_below
 
 PREFIX = "The update failed for all features since the following feature had an error: "
 TO_4_4 = FeatureUpgrade({METADATA_VERSION: 33})
@@ -317,3 +321,54 @@ def test_the_records_that_a_downgrade_would_lose_are_shown() -> None:
             ("REGISTER_BROKER_RECORD version 4", 38),
         )
     )
+
+
+KRAFT_VERSION_AT = 658
+"""Of the upgrade in static-upgrade: leader 1 of epoch 10 writes it with the voters, in one batch."""
+
+
+@pytest.mark.parametrize(
+    ("followers", "verdict", "words"),
+    [
+        (
+            KRAFT_VERSION_AT,
+            "not_known",
+            "it depends on records at the log's end that are not proven committed",
+        ),
+        (672, "safe", "already in effect"),
+    ],
+)
+def test_a_kraft_version_that_is_not_committed_is_not_in_effect(
+    tmp_path: Path, followers: int, verdict: str, words: str
+) -> None:
+    """The followers lag by 5.5 s: the next leader may not have it. It was SAFE."""
+    for node, end in ((1, 672), (2, followers), (3, followers)):
+        cut(tmp_path / f"node-{node}", GOLDEN / f"static-upgrade/node-{node}", end)
+    found = metadata_below(tmp_path)
+    assert found.quorum.kraft_version == 1
+    assert found.committed_kraft_version == (verdict == "safe")
+    made = plan_upgrade(found, FeatureUpgrade({"kraft.version": 1}))
+    assert made.verdict == verdict
+    assert made.reason.startswith(words)
+    if verdict != "safe":
+        assert "risky, kraft.version 1: the leader's log already has this change" in made.reason
+
+
+def cut(copy: Path, captured: Path, end: int) -> None:
+    """A copy of a capture as it was in epoch 10, its log without what is at or above an offset."""
+    log = copytree(captured, copy) / "__cluster_metadata-0"
+    for segment in log.glob("*.log"):
+        buf = segment.read_bytes()
+        headers = [each for each in scan(buf, next_offset=int(segment.stem)) if isinstance(each, BatchHeader)]
+        segment.write_bytes(buf[: min((h.position for h in headers if h.base_offset >= end), default=None)])
+        if int(segment.stem) >= end:
+            segment.unlink()
+    for producers in log.glob("*.snapshot"):
+        producers.unlink()
+    (log / "leader-epoch-checkpoint").write_text("0\n3\n6 0\n8 272\n10 529\n")
+    voters = ",".join(f'{{"voterId":{node}}}' for node in (1, 2, 3))
+    (log / "quorum-state").write_text(
+        '{"clusterId":"","leaderId":1,"leaderEpoch":10,"votedId":-1,"appliedOffset":0,'
+        f'"currentVoters":[{voters}],"data_version":0}}'
+    )
+    (copy / "capture.json").write_text('{"captured_at": "2026-11-21T09:38:33.900Z"}')
