@@ -7,7 +7,7 @@ ISR shrank and grew again, or min.insync.replicas rose before the ISR did.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from kraft_core.image.change import Change
@@ -17,8 +17,10 @@ from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS, CONFIGS, FEATURES, PARTITIONS, TOPICS, ZK_MIGRATION
 from kraft_core.plan.captured_metadata import CapturedMetadata
 
-MOST_STATES = 32
-"""As many are examined; where there are more, the answer is not known."""
+MOST_STATES, MOST_CHANGES = 32, 200_000
+"""As many are examined, of as many changes; where there are more, the answer is not known."""
+
+_TOO_MUCH = "too much changed in records at the log's end that are not proven committed: capture again"
 
 Concerns = Callable[[Change, Any | None], bool]
 """Whether an answer may depend on a change of a thing, given what it was before."""
@@ -31,15 +33,32 @@ def unproven_gap(
 
     agrees: whether the answer is the same by an image.
     """
-    for nth, state in enumerate(states_between(metadata, concerns)):
+    batches = _changes_above(metadata)
+    if batches is None:
+        return _TOO_MUCH
+    for nth, state in enumerate(_states_between(metadata, batches, concerns)):
         if nth == MOST_STATES:
-            return "too much changed in records at the log's end that are not proven committed: capture again"
+            return _TOO_MUCH
         if not agrees(state):
             return "it depends on records at the log's end that are not proven committed"
     return None
 
 
-def states_between(metadata: CapturedMetadata, concerns: Concerns) -> Iterator[Image]:
+def _changes_above(metadata: CapturedMetadata) -> list[Sequence[Change]] | None:
+    """By batch, those that change nothing left out; None where there are too many."""
+    found: list[Sequence[Change]] = []
+    count = 0
+    for batch in metadata.unproven:
+        count += len(batch)
+        if count > MOST_CHANGES:
+            return None
+        found += [batch] if batch else []
+    return found
+
+
+def _states_between(
+    metadata: CapturedMetadata, batches: Iterable[Sequence[Change]], concerns: Concerns
+) -> Iterator[Image]:
     """The states between the two ends that decide for all of them; one image, which changes as it goes on.
 
     A partition that changes once is as before or as at the end, both of which are known to agree, unless
@@ -49,9 +68,9 @@ def states_between(metadata: CapturedMetadata, concerns: Concerns) -> Iterator[I
     if metadata.committed is None:
         return
     state = metadata.committed.copy()
-    left = Counter((change.kind, change.key) for batch in metadata.unproven for change in batch)
+    left = Counter((change.kind, change.key) for batch in batches for change in batch)
     has_changed = False
-    for batch in metadata.unproven:
+    for batch in batches:
         found = [each for each in batch if concerns(each, state.tables.get(each.kind, each.key))]
         topics = _topics_of(batch, state)
         counts_for_several = any(_counts_for_several(each, topics) for each in found)

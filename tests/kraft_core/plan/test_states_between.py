@@ -16,6 +16,7 @@ from kraft_core.image.tables import BROKERS, CONFIGS, CONTROLLERS, FEATURES, PAR
 from kraft_core.image.topics import Topic
 from kraft_core.image.zk_migration import ZkMigration
 from kraft_core.messages.releases import SHARE_VERSION
+from kraft_core.plan import states_between
 from kraft_core.plan.answer import Answer
 from kraft_core.plan.broker_loss import lose_broker
 from kraft_core.plan.broker_plan import BrokerChange, impact_of, plan_broker
@@ -126,6 +127,16 @@ def test_too_many_states_to_examine() -> None:
     made = asked(tail(cluster(MIN_ISR_1, WHOLE), *racks))
     assert (made.verdict, made.reason.split(" in records")[0]) == ("not_known", "too much changed")
     assert asked(tail(cluster(MIN_ISR_1, WHOLE), *racks[:MOST_STATES])).verdict == "safe"
+
+
+def test_too_many_changes_to_examine(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = tail(
+        cluster(MIN_ISR_1, WHOLE, partition(1, (12,))), (partition(1, (12,)),), (partition(1, (12,)),)
+    )
+    monkeypatch.setattr(states_between, "MOST_CHANGES", 1)
+    assert asked(found).reason.startswith("too much changed in records")
+    monkeypatch.setattr(states_between, "MOST_CHANGES", 2)
+    assert asked(found).verdict == "safe"
 
 
 def test_topics_between() -> None:
