@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kraft_core.image.effective_configs import min_isr_default, unclean_election_default
@@ -15,6 +15,8 @@ from kraft_core.topic_control.config_types import TOPIC_CONFIGS, ConfigRefusedEr
 from kraft_core.topic_control.controller import ActiveController
 from kraft_core.topic_control.controller_file import (
     CLEANUP_POLICY,
+    DELETE_RETENTION,
+    MIN_COMPACTION_LAG,
     MIN_ISR,
     RETENTION_BYTES,
     RETENTION_MS,
@@ -23,6 +25,8 @@ from kraft_core.topic_control.controller_file import (
 from kraft_core.topic_control.requests import TopicResult
 
 _LIMITS = {"retention.ms": RETENTION_MS, "retention.bytes": RETENTION_BYTES}
+# For how long compaction keeps what it would remove: values that a later one replaces, and tombstones.
+_LIMITS_OF_COMPACTION = {"min.compaction.lag.ms": MIN_COMPACTION_LAG, "delete.retention.ms": DELETE_RETENTION}
 _POLICY = "cleanup.policy"
 
 
@@ -56,7 +60,9 @@ def config_missing(controller: ActiveController, result: TopicResult) -> Iterato
         if not is_known and not controller.file.is_given and _waiting(controller, partitions):
             yield in_file(UNCLEAN_ELECTION)
     held = controller.topic_configs(result.name)
-    for name, default in (*_LIMITS.items(), (_POLICY, CLEANUP_POLICY)):
+    if not _LIMITS_OF_COMPACTION.keys().isdisjoint(changed) and not {_POLICY} & {*held, *changed}:
+        yield from (in_file(CLEANUP_POLICY),) if is_assumed(controller, CLEANUP_POLICY) else ()
+    for name, default in (*_limits(controller, result.name, changed), (_POLICY, CLEANUP_POLICY)):
         # Where the topic has its own before and after, the default decides nothing.
         is_default = name in changed and (name not in held or changed[name] is None)
         if is_default and is_assumed(controller, default):
@@ -138,7 +144,7 @@ def _waiting(controller: ActiveController, partitions: list[Partition]) -> list[
 def _of_retention(controller: ActiveController, name: str, changed: dict[str, str | None]) -> Iterator[Risk]:
     """What is kept for less long, or by another policy, is deleted, and does not come back."""
     held = controller.topic_configs(name)
-    for limit, default in _LIMITS.items():
+    for limit, default in _limits(controller, name, changed):
         if limit not in changed:
             continue
         before = _values(controller, limit, default, held.get(limit))
@@ -155,6 +161,16 @@ def _of_retention(controller: ActiveController, name: str, changed: dict[str, st
     tiered = "remote.storage.enable"
     if tiered in changed and _value(tiered, held.get(tiered)) and not _value(tiered, changed[tiered]):
         yield Risk("records_deleted", f"what {name} has in remote storage is deleted")
+
+
+def _limits(
+    controller: ActiveController, name: str, changed: Mapping[str, str | None]
+) -> Iterator[tuple[str, str]]:
+    """What limits how long records are kept, each with the name of its default: by compaction, where it is on."""
+    policy = changed[_POLICY] if _POLICY in changed else controller.topic_configs(name).get(_POLICY)
+    yield from _LIMITS.items()
+    if any("compact" in each for each in _values(controller, _POLICY, CLEANUP_POLICY, policy)):
+        yield from _LIMITS_OF_COMPACTION.items()
 
 
 def _value(name: str, text: str | None) -> object:

@@ -12,6 +12,7 @@ DEFAULT_PARTITIONS = "num.partitions"
 DEFAULT_REPLICATION_FACTOR = "default.replication.factor"
 TIERED_STORAGE = "remote.log.storage.system.enable"
 MIN_COMPACTION_LAG = "log.cleaner.min.compaction.lag.ms"
+DELETE_RETENTION = "log.cleaner.delete.retention.ms"
 MAX_COMPACTION_LAG = "log.cleaner.max.compaction.lag.ms"
 RETENTION_MS = "log.retention.ms"
 RETENTION_BYTES = "log.retention.bytes"
@@ -30,6 +31,7 @@ _DEFAULTS: Mapping[str, str] = {
     DEFAULT_REPLICATION_FACTOR: "1",
     TIERED_STORAGE: "false",
     MIN_COMPACTION_LAG: "0",
+    DELETE_RETENTION: "86400000",
     MAX_COMPACTION_LAG: str((1 << 63) - 1),
     RETENTION_MS: "604800000",
     RETENTION_BYTES: "-1",

@@ -126,6 +126,29 @@ def test_configs() -> None:
     assert names(configure("retention.ms", "-1")) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [
+        ("min.compaction.lag.ms", "log.cleaner.min.compaction.lag.ms"),
+        ("delete.retention.ms", "log.cleaner.delete.retention.ms"),
+    ],
+)
+def test_what_compaction_keeps_for_less_long(name: str, default: str) -> None:
+    """Values that later ones replace, and tombstones, are removed sooner. It was SAFE."""
+    compacted, own = topic_config("cleanup.policy", "compact"), topic_config(name, "90000000")
+    assert names(configure(name, "5", compacted, own)) == ["records_deleted"]
+    assert names(configure(name, None, compacted, own)) == ["records_deleted"]
+    assert names(configure(name, "90000001", compacted, own)) == []
+    assert names(configure(name, "5", own)) == []
+    by_cluster = (broker_config("log.cleanup.policy", "compact"), broker_config(default, "90000000"))
+    assert names(configure(name, "5", *by_cluster)) == ["records_deleted"]
+    change = ConfigureTopics(("orders",), {name: "5"})
+    made = plan_topics(loaded(own), TopicQuestion(change))
+    assert any(each.startswith("log.cleanup.policy: ") for each in made.missing)
+    made = plan_topics(loaded(compacted), TopicQuestion(change))
+    assert any(each.startswith(f"{default}: ") for each in made.missing)
+
+
 def test_a_greater_min_isr() -> None:
     shrunken = partition(0, isr=(11,), eligible_leader_replicas=(12,))
     after = names(configure(MIN_ISR, "2", shrunken))
