@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kraft_core.image.brokers import Broker
+from kraft_core.image.brokers import Broker, is_online
 from kraft_core.image.image import Image
 from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS, PARTITIONS
@@ -133,7 +133,11 @@ def _judge(start: BrokerStart, broker_id: int, image: Image) -> _Judged:
     given = {log_dir.directory_id for log_dir in own.values()}
     missing += [f"its log directory {each} was not given" for each in broker.log_dirs if each not in given]
     risks = [*_stray(own, broker_id, image), *_misplaced(own, broker, image)]
-    risks += [*_misnamed(own, broker_id, image), *_lacking(own, image)]
+    risks += [
+        *_restored(own, broker, image),
+        *_misnamed(own, broker_id, image),
+        *_lacking(own, image),
+    ]
     failures = (*start_failures(own), *_held_twice(own, broker_id, image))
     return _Judged(tuple(risks), next(iter(failures), None), tuple(missing))
 
@@ -206,6 +210,28 @@ def _misplaced(own: Mapping[str, BrokerLogDir], broker: Broker, image: Image) ->
         )
 
 
+def _restored(own: Mapping[str, BrokerLogDir], broker: Broker, image: Image) -> Iterator[Risk]:
+    """Replicas that the metadata has in a directory that failed: what is here is another, perhaps older copy.
+
+    The broker serves it all the same and, where its replica is the last in the ISR, leads with it.
+    """
+    found: list[str] = []
+    for path, log_dir in own.items():
+        for each in log_dir.held:
+            assigned: Partition | None = image.tables.get(PARTITIONS, each.key)
+            if assigned is None or is_stray(each, broker.broker_id, image):
+                continue
+            directory = assigned.directories[assigned.replicas.index(broker.broker_id)]
+            if directory != log_dir.directory_id and not is_online(broker, directory):
+                found.append(f"{each.name} in {path}")
+    if found:
+        yield Risk(
+            "failed_directory",
+            "the metadata has these replicas in a log directory that failed, so their copies here may lack "
+            f"messages: {_named(found)}",
+        )
+
+
 def _misnamed(own: Mapping[str, BrokerLogDir], broker_id: int, image: Image) -> Iterator[Risk]:
     """Directories that Kafka keeps by their topic id, but loads as partitions of the topic that they name."""
     found: list[str] = []
@@ -262,6 +288,8 @@ def _steps(risks: Sequence[Risk]) -> Iterator[PlanStep]:
     names = {risk.name for risk in risks}
     if names & {"other_topic_id", "unknown_topic", "stray_replica"}:
         yield PlanStep("copy what becomes stray to another place if you need its messages")
+    if "failed_directory" in names:
+        yield PlanStep("find the newest copy of each, and check that no other replica has later messages")
     if "other_topic_name" in names:
         yield PlanStep("give each directory the name that it had on the broker")
     if "unregistered_directory" in names:

@@ -166,7 +166,7 @@ def _of_retention(controller: ActiveController, name: str, changed: dict[str, st
 def _limits(
     controller: ActiveController, name: str, changed: Mapping[str, str | None]
 ) -> Iterator[tuple[str, str]]:
-    """What limits how long records are kept, each with the name of its default: by compaction, where it is on."""
+    """What limits how long records are kept, with the name of its default; of a compacted topic more."""
     policy = changed[_POLICY] if _POLICY in changed else controller.topic_configs(name).get(_POLICY)
     yield from _LIMITS.items()
     if any("compact" in each for each in _values(controller, _POLICY, CLEANUP_POLICY, policy)):

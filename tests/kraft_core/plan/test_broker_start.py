@@ -11,7 +11,7 @@ import pytest
 
 from kraft_core.image.change import Change
 from kraft_core.image.image import Image
-from kraft_core.image.names import MIGRATING_DIRECTORY
+from kraft_core.image.names import LOST_DIRECTORY, MIGRATING_DIRECTORY
 from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS, PARTITIONS, TOPICS
 from kraft_core.image.topics import Topic
@@ -114,6 +114,23 @@ def test_a_directory_of_another_name(known: CapturedMetadata, dirs: tuple[Path, 
     answer = asked(known, *dirs)
     assert (answer.verdict, names(answer)) == ("risky", ["other_topic_name"])
     assert f"payments-0 of topic id {ORDERS}, which is orders" in answer.reason
+
+
+@pytest.mark.parametrize(
+    ("directory", "verdict"), [(A, "safe"), (LOST_DIRECTORY, "risky"), ("gone", "risky")]
+)
+def test_a_copy_of_a_replica_whose_directory_failed(
+    known: CapturedMetadata, dirs: tuple[Path, Path], directory: str, verdict: str
+) -> None:
+    """The broker serves the copy, which may be older, and may lead with it. It was SAFE."""
+    for image in (known.image, known.committed):
+        assert image is not None
+        made = partition(ORDERS, "orders", 1, (7,))
+        image.tables.put(replace(made, value=replace(made.value, directories=(directory,))))
+    answer = asked(known, *dirs)
+    assert (answer.verdict, names(answer)) == (verdict, ["failed_directory"] * (verdict == "risky"))
+    if verdict == "risky":
+        assert answer.reason.endswith(f"may lack messages: orders-1 in {dirs[0]}")
 
 
 def test_a_replica_that_was_elsewhere_above_what_is_committed(
