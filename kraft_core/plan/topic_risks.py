@@ -58,6 +58,10 @@ def in_sync_at_first(controller: ActiveController, result: TopicResult, *, is_pl
         )
     least = _min_isr(controller, result, is_placed=is_placed)
     if least is None:
+        least = controller.file.integer(MIN_ISR) if controller.file.is_given else 1
+        # Brokers are taken to have the file, but it proves nothing of them: it is a risk, and no more.
+        if in_sync == replicas and has_no_spare(replicas, least):
+            yield no_spare_replica(result.name, least)
         return
     if is_under(in_sync, replicas, least):
         needed = min(least, replicas)

@@ -128,6 +128,18 @@ def test_min_isr_and_replicas_that_are_down() -> None:
     assert create(down).verdict == "safe"
 
 
+@pytest.mark.parametrize(("least", "risks"), [("2", []), ("3", ["no_spare_replica"])])
+def test_min_isr_of_all_replicas_by_the_file(least: str, risks: list[str]) -> None:
+    """No log shows what the brokers demand, but they are taken to have the file. It was SAFE."""
+    key = (BROKER_RESOURCE, "", "min.insync.replicas")
+    found = cluster(Change(CONFIGS, key, None))
+    made = create(found, NewTopic("t", 1, 3), file={"min.insync.replicas": least})
+    assert (made.verdict, [risk.name for risk in made.risks]) == ("risky" if risks else "safe", risks)
+    made = create(found, NewTopic("t", 1, 2), file={"min.insync.replicas": least})
+    assert [risk.name for risk in made.risks] == ["no_spare_replica"]
+    assert create(found, NewTopic("t", 1, 3), file={}).verdict == "safe"
+
+
 def test_names_that_collide_in_one_request() -> None:
     made = create(cluster(), replace(ORDERS, name="a.b"), replace(ORDERS, name="a_b"))
     assert (made.verdict, made.risks[0].name) == ("risky", "colliding_names")
