@@ -280,21 +280,27 @@ class CapturedElsewhere:
     @property
     def words(self) -> str:
         """What it means for a verdict, and what to do."""
+        is_followed = self.node_id == FOLLOWED_NODE_ID
+        what = "a quorum was followed" if is_followed else f"node {self.node_id} was captured"
         return (
-            f"node {self.node_id} was captured in {self.cluster_id}, another history of the cluster id, "
-            "after this one began, or at an unknown time: if that is another cluster, give its captures an "
-            "id of their own (--cluster-id PATH=ID)"
+            f"{what} in {self.cluster_id}, another history of the cluster id, after this one began, or at an "
+            "unknown time: if that is another cluster, give its captures an id of their own "
+            "(--cluster-id PATH=ID)"
         )
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class AnsweredWatermark:
-    """The high watermark that a leader answered to kraftlake follow; at: ms, when the answer had come."""
+    """The high watermark that a leader answered to kraftlake follow; at: ms, when the answer had come.
+
+    voters: (node id, directory id) of those that it named.
+    """
 
     leader_epoch: int
     leader_id: int
     high_watermark: int
     at: int
+    voters: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from kraft_core.evidence.facts import Capture, CapturedControlRecord, ClusterFacts, SnapshotFacts, labels
 from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.lineage import EpochLine, Lineage
+from kraft_core.evidence.named_directories import are_of_others, named_directories
 from kraft_core.evidence.proofs import BoundKind, Proof
 from kraft_core.raft.voters import ReplicaKey
 
@@ -176,11 +177,16 @@ class LowerBounds:
             yield self._bound("live", epoch, end, end, at, words, ((epoch, end),), None, believed=believed)
 
     def _answered(self) -> Iterator[LowerBound]:
-        """What a leader answered, if it is the leader that its LEADER_CHANGE names.
+        """What a leader answered, if its LEADER_CHANGE names it, and its voters are not those of others.
 
         A leader knows no high watermark before a batch of its own epoch is committed (KIP-595).
         """
+        if not self.facts.answered:
+            return
+        directories = named_directories(self.facts)
         for told in self.facts.answered:
+            if are_of_others(told.voters, directories):
+                continue
             epoch, end = told.leader_epoch, told.high_watermark
             line, election = self.lineage.lines.get(epoch), self.in_force.elections.get(epoch)
             if line is None or line.contested or line.start is None or end <= line.start:

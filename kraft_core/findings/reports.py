@@ -11,9 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from kraft_core.evidence.conclusions import Conclusions
-from kraft_core.evidence.set_history import set_nodes
+from kraft_core.evidence.named_directories import are_of_others, named_directories
 from kraft_core.findings.facts import Observation
-from kraft_core.messages.uuid_text import ZERO_UUID
 
 
 class Reports:
@@ -27,7 +26,7 @@ class Reports:
         outputs = sorted(
             set(observations), key=lambda output: (output.observed_from, output.source, repr(output))
         )
-        directories = _directories(known)
+        directories = named_directories(known.facts)
         leaders = _leaders(known, outputs)
         tied: list[Observation] = []
         untied: list[tuple[Observation, str]] = []
@@ -46,17 +45,6 @@ class Reports:
         self.not_strange = tuple(not_strange)
 
 
-def _directories(known: Conclusions) -> Mapping[int, set[str]]:
-    """By node id the directories that captures and voter sets name."""
-    found: defaultdict[int, set[str]] = defaultdict(set)
-    replicas = set(known.holdings.captures)
-    replicas |= {voter.key for node in set_nodes(known) for voter in node.voters.voters}
-    for replica in replicas:
-        if replica.directory_id is not None:
-            found[replica.id].add(replica.directory_id)
-    return found
-
-
 def _leaders(known: Conclusions, outputs: Iterable[Observation]) -> Mapping[int, set[int]]:
     """By epoch its leader, as the LEADER_CHANGE or else each output names it."""
     found: defaultdict[int, set[int]] = defaultdict(set)
@@ -73,13 +61,7 @@ def _two_histories(known: Conclusions) -> str | None:
 
 
 def _of_others(output: Observation, directories: Mapping[int, set[str]]) -> str | None:
-    """A voter with a replaced disk may be unknown, but not all of them."""
-    comparable = [
-        directory_id in directories[node]
-        for node, directory_id in output.voters
-        if directory_id != ZERO_UUID and directories.get(node)
-    ]
-    if comparable and not any(comparable):
+    if are_of_others(output.voters, directories):
         return "its voters have directory ids that no capture has"
     return None
 

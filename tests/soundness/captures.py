@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,8 +37,9 @@ class Copy:
     """A directory's copy. Moments are indexes of the execution's.
 
     log_at: when its segments and checkpoints were copied. files_at: when quorum-state and
-    leader-epoch-checkpoint were. stated: the time (ms) that capture.json names; None: it has none, and the
-    newest file time is `file_time`. life: of a cloned quorum, which of the two. missing: what it lacks.
+    leader-epoch-checkpoint were. begun_at, checkpoints_at: when copying began, and when checkpoints were
+    copied, if those were other moments. stated: the time (ms) that capture.json names; None: it has none, and
+    the newest file time is `file_time`. life: of a cloned quorum, which of the two. missing: what it lacks.
     early_ms: its stated time is wrong, and lies so long before the newest timestamp inside, if there is one.
     older: an earlier moment, and the offset below which its segments are of that one.
     """
@@ -52,11 +53,25 @@ class Copy:
     missing: Missing = NOTHING
     early_ms: int = 0
     older: tuple[int, int] = (0, 0)
+    begun_at: int | None = None
+    checkpoints_at: int | None = None
+
+    @property
+    def begun(self) -> int:
+        """When copying began."""
+        return self.log_at if self.begun_at is None else self.begun_at
+
+    @property
+    def has_other_checkpoints(self) -> bool:
+        """Whether its checkpoints are older or newer than its segments."""
+        return self.checkpoints_at not in (None, self.log_at)
 
 
 def held_by(execution: Execution, copy: Copy) -> PartialLog:
     """The log that a copy holds."""
     log, (moment, end) = held(execution.moments[copy.log_at][copy.slot], copy.missing), copy.older
+    if copy.checkpoints_at is not None and not copy.missing.checkpoints:
+        log = replace(log, snapshots=execution.moments[copy.checkpoints_at][copy.slot].log.snapshots)
     if not end:
         return log
     then = execution.moments[moment][copy.slot].log
@@ -67,7 +82,17 @@ def held_by(execution: Execution, copy: Copy) -> PartialLog:
 
 def clock_error(execution: Execution, copy: Copy) -> int:
     """By how much (ms) the clock that states a copy's time is fast; 0 where nothing states it."""
-    return 0 if copy.stated is None else copy.stated - execution.at[copy.log_at]
+    return 0 if copy.stated is None else copy.stated - execution.at[copy.begun]
+
+
+def is_disordered(copies: Sequence[Copy]) -> bool:
+    """Whether stated times say that a directory's copy was made before another one, and its log was not."""
+    stated = [(copy.slot, copy.log_at, copy.stated) for copy in copies if copy.stated is not None]
+    return any(
+        slot == other and at < later and time > earlier
+        for slot, at, time in stated
+        for other, later, earlier in stated
+    )
 
 
 def facts_of(lives: tuple[Execution, ...], copies: tuple[Copy, ...]) -> ClusterFacts:
@@ -121,7 +146,9 @@ def _capture(execution: Execution, log: PartialLog, copy: Copy) -> Capture:
         *state.values(),
         entries,
     )
-    headers = [execution.snapshotted_at[s.end_offset, s.leader_epoch] for s in log.snapshots if s.end_offset]
+    headers = [
+        execution.header_timestamp((s.end_offset, s.leader_epoch)) for s in log.snapshots if s.end_offset
+    ]
     at, source = _stated_time(
         copy, [*(epoch_range.last_appended_at for epoch_range in epoch_ranges), *headers]
     )
@@ -199,7 +226,7 @@ def _run(execution: Execution, batches: tuple[Batch, ...]) -> EpochRange:
 
 
 def _appended_at(execution: Execution, batch: Batch) -> int:
-    return execution.appended_at[batch.base_offset, batch.leader_epoch]
+    return execution.batch_timestamp((batch.base_offset, batch.leader_epoch))
 
 
 def batch_crc(execution: Execution, batch: Batch) -> int:
@@ -270,11 +297,11 @@ def _control_value(value: LeaderChange | KRaftVersion | VoterSet) -> tuple[Any, 
 def snapshot_of(execution: Execution, one: Snapshot, capture: Capture) -> SnapshotFacts:
     """A checkpoint that a capture holds."""
     contained = [
-        at
-        for (base, epoch), at in execution.appended_at.items()
+        execution.batch_timestamp((base, epoch))
+        for base, epoch in execution.appended_at
         if base < one.end_offset and epoch <= one.leader_epoch
     ]
-    written_at = execution.snapshotted_at[one.end_offset, one.leader_epoch]
+    written_at = execution.header_timestamp((one.end_offset, one.leader_epoch))
     return SnapshotFacts(
         end_offset=one.end_offset,
         leader_epoch=one.leader_epoch,

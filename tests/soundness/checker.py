@@ -5,16 +5,17 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kraft_core.protocol.replica import Replica
 from tests.soundness.captures import Copy
 from tests.soundness.claims import ClaimCheck, Unsound
+from tests.soundness.clocks import TRUE, random_clock, random_clocks
 from tests.soundness.drawing import (
-    MOST_CLOCK_ERROR_MS,
     copies_around_a_new_disk,
     copies_by_other_clocks,
     copies_of_all,
+    copies_while_running,
     fewer_copies,
     moved_back,
     random_copies,
@@ -31,6 +32,7 @@ SETS_OF_COPIES = (
     copies_around_a_new_disk,
     copies_of_all,
     copies_by_other_clocks,
+    copies_while_running,
 )
 
 Part = tuple[str, str]
@@ -81,14 +83,15 @@ def check(runs: int, seed: int, report: Callable[[str], None] | None = None) -> 
 def counterexamples(seed: int, checked: Checked | None = None) -> Iterator[Counterexample]:
     """The false answers of one execution's copies."""
     source = random.Random(seed)
-    execution = random_execution(source)
+    drawn = random_execution(source)
     for nth, draw in enumerate(SETS_OF_COPIES):
-        copies = draw(source, execution)
-        fast_ms = 0
-        following = random.Random(f"{seed} {nth} followed")
+        following, execution, clock = random.Random(f"{seed} {nth} followed"), drawn, TRUE
         if draw is copies_by_other_clocks:
-            fast_ms = following.randint(-MOST_CLOCK_ERROR_MS, MOST_CLOCK_ERROR_MS)
-        followers = random_followers(following, execution, fast_ms)
+            moments = len(drawn.moments)
+            clock = random_clock(following, moments)
+            execution = replace(drawn, clocks=random_clocks(following, sorted(drawn.moments[-1]), moments))
+        copies = draw(source, execution)
+        followers = random_followers(following, execution, clock)
         node = source.randrange(1, execution.script.setup.size + 1)
         if checked is not None:
             checked.runs += 1
@@ -97,17 +100,21 @@ def counterexamples(seed: int, checked: Checked | None = None) -> Iterator[Count
         check_ = ClaimCheck(execution, copies, followers=followers, stated=stated)
         for unsound in check_.unsound(None if draw is copies_of_all else {node}):
             yield Counterexample(execution, copies, followers, stated, unsound)
-    yield from _false_of_stopped(seed, execution, checked)
+    yield from _false_of_stopped(seed, drawn, checked)
 
 
 def _false_of_stopped(seed: int, execution: Execution, checked: Checked | None) -> Iterator[Counterexample]:
     source = random.Random(f"{seed} stopped")
-    copies, stated = copies_of_stopped(source, execution)
+    moments, clock = len(execution.moments), TRUE
+    if source.random() < 0.5:
+        clock = random_clock(source, moments)
+        execution = replace(execution, clocks=random_clocks(source, sorted(execution.moments[-1]), moments))
+    copies, stated = copies_of_stopped(source, execution, clock.then)
     if not copies:
         return
     if checked is not None:
         checked.runs += 1
-    followers = random_followers(source, execution)
+    followers = random_followers(source, execution, clock)
     check_ = ClaimCheck(execution, copies, followers=followers, stated=stated)
     for unsound in check_.unsound_restoration():
         yield Counterexample(execution, copies, followers, stated, unsound)
@@ -142,12 +149,12 @@ def _smaller(found: Counterexample) -> Counterexample | None:
 
 def _run_again(script: Script, found: Counterexample, gone: int) -> Counterexample | None:
     """The shorter script with the copies after the same moves."""
-    execution = run_script(script)
+    execution = replace(run_script(script), clocks=found.execution.clocks)
     shift = tuple(range(len(found.execution.moments)))
     places = [moment - (moment > gone) for moment in shift]
     if len(execution.moments) != len(found.execution.moments) - 1:
         return None  # a later move has become impossible: leave that out first
-    copies = moved_back(found.copies, places, execution)
+    copies = moved_back(found.copies, found.execution, places, execution)
     if any(copy.slot not in execution.moments[copy.log_at] for copy in copies):
         return None
     return _still(found, execution, copies, asking_at(found.followers, places))
@@ -179,8 +186,9 @@ def report_unsound(found: Counterexample) -> str:
             for slot, replica in replicas.items()
             if before.get(slot) is None or _state(before[slot]) != _state(replica)
         ]
+    lines += [f"clock of {node}: {clock}" for node, clock in execution.clocks.items()]
     lines += [f"copy {_copied(execution, copy)}" for copy in found.copies]
-    lines += [f"follower {follower.number}: {ask}" for follower in found.followers for ask in follower.asks]
+    lines += [f"follower {each.number}, {each.clock}: {ask}" for each in found.followers for ask in each.asks]
     lines += [f"  {output}" for output in observations_of(execution, found.followers)]
     lines.append(f"UNSOUND ({found.unsound.part}, {found.unsound.claim}): {found.unsound.words}")
     return "\n".join(lines)
@@ -197,6 +205,8 @@ def _state(replica: Replica) -> str:
 def _copied(execution: Execution, copy: Copy) -> str:
     begin = execution.at[0]
     beside = "" if copy.files_at == copy.log_at else f", quorum-state and epochs of moment {copy.files_at}"
+    if copy.checkpoints_at is not None:
+        beside += f", checkpoints of moment {copy.checkpoints_at}"
     if copy.stated is None:
         time = f"file time {(copy.file_time - begin) / 1000:g} s"
     else:

@@ -12,11 +12,14 @@ plan safe     afterwards no majority of the voters is left that holds what was c
 findings      an error, in a lawful execution, that no missing file explains
 
 Rule 0 reports segments that are missing between others or damaged; rule 19 first segments that are missing
-without a checkpoint at their end, and a missing checkpoint. Both are right: the copies show a log that no
+without a checkpoint at their end, and a missing checkpoint, also one that was written after checkpoints were
+copied, and before the segments below it were. Both are right: the copies show a log that no
 replica can have, and only other copies could tell that the directory was whole.
 
 The clocks that state the times of copies may differ. A claim as of a time is then false only if it is false
-for as long before and after as they do. The rules of TIMED compare two such times.
+for as long before and after as they do. What is in a copy was there when its log was copied, which may be
+later than stated. The rules of TIMED compare two such times, and those of ORDERED two times by one clock,
+which may be set back in between, or two copies that were made at once.
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ from kraft_core.plan.captured_quorum import CapturedQuorum, quorum_of
 from kraft_core.plan.registrations import Registered
 from kraft_core.raft.batches import Batch
 from kraft_core.raft.voters import VoterSet
-from tests.soundness.captures import Copy, clock_error, facts_of, held_by
+from tests.soundness.captures import Copy, clock_error, facts_of, held_by, is_disordered
+from tests.soundness.clocks import largest_error
 from tests.soundness.execution import (
     Execution,
     Place,
@@ -52,6 +56,7 @@ from tests.soundness.plan_claims import not_safe, registering_all, safe_actions
 from tests.soundness.restoring import NOTHING_STATED, Stated, choices_that_lose_nothing
 
 TIMED = (8, 12, 14, 18)
+ORDERED = (5, 6, 44)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,7 @@ class ClaimCheck:
     """One execution, some copies of its directories, and the answers that they give.
 
     followers: what else is held. stated: of a quorum to restore. apart: by how much (ms) two clocks that
-    state times may differ.
+    state times may differ. later: how long after the stated time a log was copied.
     """
 
     def __init__(
@@ -113,16 +118,20 @@ class ClaimCheck:
         observations = tuple(observations_of(execution, followers))
         self.answers = answers or answers_to(self.facts, RuleFacts(observations=observations))
         asked = [ask.ended for follower in followers for ask in follower.asks]
-        self.last_copied = max(copy.log_at for copy in copies)
+        self.last_copied = max((copy.log_at for copy in copies), default=0)
         self.last = max([self.last_copied, *asked])
-        clocks = [*(clock_error(execution, copy) for copy in copies), *(each.fast_ms for each in followers)]
-        self.apart = 2 * max(map(abs, clocks))
+        errors = [abs(clock_error(execution, copy)) for copy in copies]
+        errors += [largest_error(execution.clocks), *(each.clock.error for each in followers)]
+        self.apart = 2 * max(errors)
+        self.later = max((execution.at[copy.log_at] - execution.at[copy.begun] for copy in copies), default=0)
+        self.disordered = is_disordered(copies) or any(each.clock.goes_back for each in followers)
 
     def unsound(self, nodes: Collection[int] | None = None) -> Iterator[Unsound]:
         """Every answer that is false, in a lawful execution; of the plans those on `nodes`, None: all."""
         yield from self.unsound_answers(nodes)
         for finding in self.answers.errors:
-            if not self._is_of_missing_files(finding) and not (self.apart and finding.rule in TIMED):
+            excused = (*(TIMED if self.apart else ()), *(ORDERED if self.disordered else ()))
+            if not self._is_of_missing_files(finding) and finding.rule not in excused:
                 yield Unsound("findings", f"error of rule {finding.rule}", finding.sentence)
 
     def unsound_answers(self, nodes: Collection[int] | None = None) -> Iterator[Unsound]:
@@ -142,7 +151,8 @@ class ClaimCheck:
         lacking = {
             label(capture.replica)
             for copy, capture in zip(self.copies, self.facts.captures, strict=True)
-            if copy.missing.segments[1] or (finding.rule == 19 and copy.missing.checkpoints)
+            if copy.missing.segments[1]
+            or (finding.rule == 19 and (copy.missing.checkpoints or copy.has_other_checkpoints))
         }
         return finding.rule in (0, 19) and set(finding.replicas) <= lacking
 
@@ -180,7 +190,7 @@ class ClaimCheck:
             yield Unsound("evidence", verdict.status, f"{said}; in truth {found}")
 
     def _not_committed(self, batch: Batch, place: Place, as_of: int) -> str | None:
-        as_of += self.apart
+        as_of += self.apart + self.later
         if _by(self.execution.committed_at, place, as_of):
             return None
         moment = self.execution.moment_at(as_of)
@@ -191,7 +201,7 @@ class ClaimCheck:
     def _not_truncated(self, batch: Batch, place: Place, as_of: int) -> str | None:
         if _by(self.execution.committed_at, place, self.execution.at[self.last]):
             return f"it was {self._since(self.execution.committed_at, place, 'committed')}"
-        if can_commit(self.execution, self.execution.moment_at(as_of + self.apart), batch):
+        if can_commit(self.execution, self.execution.moment_at(as_of + self.apart + self.later), batch):
             return "a replica that holds it could still be elected"
         return None
 
@@ -210,7 +220,8 @@ class ClaimCheck:
         reported = observed_watermarks(self.answers.known, self.answers.reports)
         for row in (*self.answers.evidence.high_watermarks, *reported):
             least, true, most = (
-                self.execution.high_watermark_at(row.as_of + off) for off in (-self.apart, 0, self.apart)
+                self.execution.high_watermark_at(row.as_of + off)
+                for off in (-self.apart, 0, self.apart + self.later)
             )
             words = f"at {self._when(row.as_of)} it was {true}: {row.evidence}, {row.source}"
             if row.lower_bound is not None and row.lower_bound > most:
@@ -299,7 +310,7 @@ class ClaimCheck:
         return zip(self.copies, (capture.capture_id for capture in self.facts.captures), strict=True)
 
     def _earliest(self, copies: list[Copy]) -> int:
-        return min((self.execution.at[copy.log_at] for copy in copies), default=self.execution.at[0])
+        return min((self.execution.at[copy.begun] for copy in copies), default=self.execution.at[0])
 
     def _lacked_by(self, copy: Copy, as_of: int) -> list[Batch]:
         log = held_by(self.execution, copy)

@@ -2,7 +2,8 @@
 
 Half of the sets of captures are incomplete: soundness.missing says what their copies lack. In a fifth of them
 half of the stated times are wrong: too early for what the copies hold by more than clocks differ. Wrong times
-that no file belies are not drawn, for no answer could be true, but those of clocks that differ by seconds.
+that no file belies are not drawn, for no answer could be true, but those of clocks that differ by seconds
+(soundness.clocks), and those of copies that took a while.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from dataclasses import replace
 from kraft_core.evidence.facts import CLOCK_SKEW_MS
 from kraft_core.protocol.replica import Leader
 from kraft_core.simulation.setup import Setup
-from tests.soundness.captures import Copy
+from tests.soundness.captures import Copy, clock_error
+from tests.soundness.clocks import TRUE, random_clock, random_clocks
 from tests.soundness.execution import BEGAN_AT, Execution, begin, go_on, is_upgraded, may_lose_disk
 from tests.soundness.missing import Missing, random_missing
 from tests.soundness.moves import (
@@ -33,7 +35,6 @@ from tests.soundness.moves import (
 MOST_MOVES = 22
 MOST_BATCHES = 6
 MOST_COPIES = 6
-MOST_CLOCK_ERROR_MS = CLOCK_SKEW_MS // 4  # of a machine that copies directories
 _SETUP_SEED = 1  # directory ids; the same in all runs, so that formatted replicas are equal
 _KINDS = (Elect, Append, Pull, ChangeVoters, WriteCheckpoint, Reboot, EmptyDisk, UpgradeKRaftVersion)
 # How often each is drawn: calm, elections, changes of voters, snapshots and disks.
@@ -178,13 +179,38 @@ def copies_around_a_new_disk(source: random.Random, execution: Execution) -> tup
 
 
 def copies_by_other_clocks(source: random.Random, execution: Execution) -> tuple[Copy, ...]:
-    """Random copies, with times by the clock of each directory's machine."""
-    most = MOST_CLOCK_ERROR_MS
-    fast = {slot: source.randint(-most, most) for slot in sorted(execution.moments[-1])}
+    """Random copies, with times by the clock of each directory's machine, or of one that copies them all."""
+    moments, nodes = len(execution.moments), sorted(execution.moments[-1])
+    of_one = dict.fromkeys(nodes, random_clock(source, moments))
+    clocks = source.choice((execution.clocks, of_one, random_clocks(source, nodes, moments)))
     return tuple(
-        copy if copy.stated is None else replace(copy, stated=copy.stated + fast[copy.slot])
+        replace(copy, stated=copy.stated + clocks.get(copy.slot, TRUE).fast_at(copy.log_at))
+        if copy.stated is not None
+        else copy
         for copy in random_copies(source, execution)
     )
+
+
+def copies_while_running(source: random.Random, execution: Execution) -> tuple[Copy, ...]:
+    """Copies that take a while: checkpoints and segments in any order, then the other files.
+
+    The stated time is when copying began.
+    """
+    last = len(execution.moments) - 1
+    copies: list[Copy] = []
+    for _ in range(source.randint(1, MOST_COPIES)):
+        begun = _late(source, last)
+        slot = source.choice(sorted(execution.moments[begun]))
+        key = execution.moments[begun][slot].key
+        log_at, checkpoints_at = (begun + source.choice((0, 0, 1, 2)) for _ in range(2))
+        files_at = max(log_at, checkpoints_at) + source.choice((0, 0, 1, 2))
+        if files_at > last or any(
+            execution.moments[at][slot].key != key for at in (log_at, checkpoints_at, files_at)
+        ):
+            log_at = checkpoints_at = files_at = begun
+        at = execution.at[begun]
+        copies.append(Copy(slot, log_at, files_at, at, 0, begun_at=begun, checkpoints_at=checkpoints_at))
+    return tuple(dict.fromkeys(copies))
 
 
 def _misdated(source: random.Random, copy: Copy) -> Copy:
@@ -212,14 +238,20 @@ def fewer_copies(copies: tuple[Copy, ...], gone: int) -> tuple[Copy, ...]:
     return (*copies[:gone], *copies[gone + 1 :])
 
 
-def moved_back(copies: tuple[Copy, ...], places: Sequence[int], execution: Execution) -> tuple[Copy, ...]:
+def moved_back(
+    copies: tuple[Copy, ...], before: Execution, places: Sequence[int], execution: Execution
+) -> tuple[Copy, ...]:
     """The copies at other moments, by a map of the old ones, with the times that those have."""
     return tuple(
         replace(
             copy,
             log_at=places[copy.log_at],
             files_at=places[copy.files_at],
-            stated=None if copy.stated is None else execution.at[places[copy.log_at]],
+            stated=None
+            if copy.stated is None
+            else execution.at[places[copy.begun]] + clock_error(before, copy),
+            begun_at=None if copy.begun_at is None else places[copy.begun_at],
+            checkpoints_at=None if copy.checkpoints_at is None else places[copy.checkpoints_at],
         )
         for copy in copies
     )

@@ -14,6 +14,7 @@ from kraft_core.raft.batches import Batch, KRaftVersion, LeaderChange
 from kraft_core.raft.log import BrokenLogError
 from kraft_core.raft.voters import Voter
 from kraft_core.simulation.setup import Setup
+from tests.soundness.clocks import Clock
 from tests.soundness.moves import EmptyDisk, Move
 from tests.soundness.scripted import Impossible, Reached, first_replicas, perform
 
@@ -38,7 +39,8 @@ class Execution:
     at: when each moment began, rising. high_watermarks: the highest that any leader had reached by then.
     appended_at, snapshotted_at: by batch, and by (end offset, leader epoch) of a checkpoint. committed_at,
     stored_at: when a leader's high watermark, and when a majority of the set that the leader of its epoch
-    used, first reached the batch's end. leaders: by epoch, with the offset of its LEADER_CHANGE.
+    used, first reached the batch's end. leaders: by epoch, with the offset of its LEADER_CHANGE. writers: the
+    nodes that wrote a checkpoint first. clocks: of nodes, by id; those of others are true.
     """
 
     script: Script
@@ -51,10 +53,25 @@ class Execution:
     committed_at: dict[Place, int] = field(default_factory=dict[Place, int])
     stored_at: dict[Place, int] = field(default_factory=dict[Place, int])
     leaders: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
+    writers: dict[Place, int] = field(default_factory=dict[Place, int])
+    clocks: Mapping[int, Clock] = field(default_factory=dict[int, Clock])
 
     def moment_at(self, time: int) -> int:
         """The moment that held at a time; the first one for all before it."""
         return max(0, bisect_right(self.at, time) - 1)
+
+    def batch_timestamp(self, place: Place) -> int:
+        """When a batch was appended, by the leader's clock."""
+        leader_id, _ = self.leaders[place[1]]
+        return self._by_clock(leader_id, self.appended_at[place])
+
+    def header_timestamp(self, place: Place) -> int:
+        """When a checkpoint was written, by its writer's clock; place: its end offset and epoch."""
+        return self._by_clock(self.writers[place], self.snapshotted_at[place])
+
+    def _by_clock(self, node: int, time: int) -> int:
+        clock = self.clocks.get(node)
+        return time if clock is None else time + clock.fast_at(self.moment_at(time))
 
     def high_watermark_at(self, time: int) -> int:
         return self.high_watermarks[self.moment_at(time)] if time >= self.at[0] else 0
@@ -149,7 +166,9 @@ def _note_log(execution: Execution, time: int, replica: Replica) -> None:
             if isinstance(record.value, LeaderChange):
                 execution.leaders[batch.leader_epoch] = (record.value.leader_id, batch.base_offset)
     for snapshot in replica.log.snapshots:
-        execution.snapshotted_at.setdefault((snapshot.end_offset, snapshot.leader_epoch), time)
+        place = (snapshot.end_offset, snapshot.leader_epoch)
+        execution.snapshotted_at.setdefault(place, time)
+        execution.writers.setdefault(place, replica.key.id)
 
 
 def _note_commits(execution: Execution, time: int, reached: Reached) -> None:

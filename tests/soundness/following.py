@@ -28,6 +28,7 @@ from kraft_core.raft.batches import Batch
 from kraft_core.raft.log import Snapshot
 from kraft_core.raft.voters import ReplicaKey
 from tests.soundness.captures import control_records_of, epoch_ranges_of, snapshot_of
+from tests.soundness.clocks import TRUE, Clock
 from tests.soundness.execution import Execution
 
 MOST_FOLLOWERS = 2
@@ -59,24 +60,36 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Follower:
-    """What one spool was filled by. asks: by moment. fast_ms: how much its machine's clock is fast."""
+    """What one spool was filled by. asks: by moment. clock: its machine's."""
 
     number: int
     asks: tuple[Ask, ...]
-    fast_ms: int = 0
+    clock: Clock = TRUE
 
     @property
     def directory_id(self) -> str:
         return uuid_text(random.Random(f"followed {self.number}").randbytes(16))
 
+    def told(self, execution: Execution, moment: int) -> int:
+        """What its clock tells at a moment (ms)."""
+        return execution.at[moment] + self.clock.fast_at(moment)
+
 
 @dataclass(slots=True)
 class FollowedLog:
-    """One copy that a follower wrote. noted: when (ms) it last said that this was committed."""
+    """One copy that a follower wrote. noted: when (ms) it last said that this was committed.
+
+    first_noted: the earliest time at which it said so of the same batches; None: of others before.
+    """
 
     snapshot: Snapshot | None
     batches: list[Batch] = field(default_factory=list[Batch])
     noted: int = 0
+    first_noted: int | None = None
+
+    def note(self, at: int) -> None:
+        self.noted = at
+        self.first_noted = at if self.first_noted is None else min(self.first_noted, at)
 
 
 def followed_logs(execution: Execution, follower: Follower) -> list[FollowedLog]:
@@ -109,11 +122,12 @@ def followed_logs(execution: Execution, follower: Follower) -> list[FollowedLog]
             if not copies or (ask.is_full and copies[-1].batches):
                 copies.append(FollowedLog(None))
             copies[-1].batches += read
+            copies[-1].first_noted = None
             position = read[-1].end_offset
         if copies and copies[-1].batches:
-            newest, noted = execution.appended_at[_place(copies[-1].batches[-1])], copies[-1].noted
+            newest, noted = execution.batch_timestamp(_place(copies[-1].batches[-1])), copies[-1].noted
             if not (ask.is_killed and 0 < noted < newest):
-                copies[-1].noted = max(execution.at[ask.ended] + follower.fast_ms, newest)
+                copies[-1].note(max(follower.told(execution, ask.ended), newest))
     return [copy for copy in copies if copy.batches]
 
 
@@ -134,21 +148,31 @@ def _place(batch: Batch) -> tuple[int, int]:
 # --- facts
 
 
-def with_followed(facts: ClusterFacts, execution: Execution, followers: Iterable[Follower]) -> ClusterFacts:
+def with_followed(facts: ClusterFacts, execution: Execution, followers: Sequence[Follower]) -> ClusterFacts:
     """The facts of captures, and what followers hold."""
+    logs = ((follower, log) for follower in followers for log in followed_logs(execution, follower))
+    facts = with_logs(facts, execution, logs)
+    return replace(facts, answered=tuple(answered(observations_of(execution, followers))))
+
+
+def with_logs(
+    facts: ClusterFacts, execution: Execution, logs: Iterable[tuple[Follower, FollowedLog]]
+) -> ClusterFacts:
+    """The facts of captures, and copies that followers wrote."""
     followed: list[Capture] = []
     records: list[CapturedControlRecord] = []
     snapshots: list[SnapshotFacts] = []
     ends: set[tuple[int, int]] = set()
-    answered: list[AnsweredWatermark] = []
-    for follower in followers:
-        for log in followed_logs(execution, follower):
-            capture = _capture(execution, follower, log)
-            followed.append(capture)
-            records += control_records_of(execution, log.batches)
-            snapshots += [snapshot_of(execution, log.snapshot, capture)] if log.snapshot else []
-            ends |= {(batch.leader_epoch, batch.end_offset) for batch in log.batches}
-        answered += _answered(observations_of(execution, [follower]))
+    for follower, log in logs:
+        capture = followed_capture(execution, follower, log)
+        first = log.noted if log.first_noted is None else log.first_noted
+        earlier = (
+            [followed_capture(execution, follower, replace(log, noted=first))] if first < log.noted else []
+        )
+        followed += (*earlier, capture)
+        records += control_records_of(execution, log.batches)
+        snapshots += [snapshot_of(execution, log.snapshot, capture)] if log.snapshot else []
+        ends |= {(batch.leader_epoch, batch.end_offset) for batch in log.batches}
     every = (*facts.snapshots, *snapshots)
     known = {(s.leader_epoch, s.end_offset) for s in facts.snapshots if s.batch_end is not None} | ends
     return replace(
@@ -159,15 +183,14 @@ def with_followed(facts: ClusterFacts, execution: Execution, followers: Iterable
             for s in every
         ),
         followed=tuple(followed),
-        answered=tuple(answered),
     )
 
 
-def _capture(execution: Execution, follower: Follower, log: FollowedLog) -> Capture:
+def followed_capture(execution: Execution, follower: Follower, log: FollowedLog) -> Capture:
     """A copy that only says what was committed: without quorum-state and leader-epoch-checkpoint."""
     epoch_ranges = epoch_ranges_of(execution, tuple(log.batches))
     ends = [epoch_ranges[-1].end_offset, *([log.snapshot.end_offset] if log.snapshot else [])]
-    headers = [execution.snapshotted_at[s.end_offset, s.leader_epoch] for s in (log.snapshot,) if s]
+    headers = [execution.header_timestamp((s.end_offset, s.leader_epoch)) for s in (log.snapshot,) if s]
     start = log.batches[0].base_offset
     captured_from, captured_until, time_source = copied_between(
         log.noted, "capture.json", epoch_ranges, headers
@@ -202,7 +225,8 @@ def observations_of(execution: Execution, followers: Iterable[Follower]) -> list
 def _status(
     execution: Execution, follower: Follower, ask: Ask, leader: Replica, state: Leader
 ) -> Observation:
-    begun, ended = (execution.at[at] + follower.fast_ms for at in (ask.begun, ask.ended))
+    begun, ended = (follower.told(execution, at) for at in (ask.begun, ask.ended))
+    ended = max(begun, ended)
     voters = tuple(_named(voter.key) for voter in leader.voters)
     return Observation(
         execution.script.setup.cluster_id,
@@ -239,17 +263,19 @@ def _named(key: ReplicaKey) -> tuple[int, str]:
     return key.id, key.directory_id or ZERO_UUID
 
 
-def _answered(outputs: Iterable[Observation]) -> Iterator[AnsweredWatermark]:
+def answered(outputs: Iterable[Observation]) -> Iterator[AnsweredWatermark]:
     for output in outputs:
         watermark, epoch = output.high_watermark, output.leader_epoch
         if is_live(output.source) and watermark is not None and epoch is not None:
-            yield AnsweredWatermark(epoch, output.node_id, watermark, output.observed_to)
+            yield AnsweredWatermark(epoch, output.node_id, watermark, output.observed_to, output.voters)
 
 
 # --- drawing
 
 
-def random_followers(source: random.Random, execution: Execution, fast_ms: int = 0) -> tuple[Follower, ...]:
+def random_followers(
+    source: random.Random, execution: Execution, clock: Clock = TRUE
+) -> tuple[Follower, ...]:
     """Of half of the executions none; else one, or two spools of one machine."""
     leading = [
         (moment, slot)
@@ -262,7 +288,7 @@ def random_followers(source: random.Random, execution: Execution, fast_ms: int =
     weights = [_weight(execution.moments[moment], slot) for moment, slot in leading]
     last = len(execution.moments) - 1
     return tuple(
-        Follower(number, _asks(source, leading, weights, last), fast_ms)
+        Follower(number, _asks(source, leading, weights, last), clock)
         for number in range(1, 1 + source.choice((1, 1, MOST_FOLLOWERS)))
     )
 

@@ -31,8 +31,13 @@ class Stated:
 NOTHING_STATED = Stated()
 
 
-def copies_of_stopped(source: random.Random, execution: Execution) -> tuple[tuple[Copy, ...], Stated]:
-    """Directories after all controllers have stopped; of those that are gone no copy, or an earlier one."""
+def copies_of_stopped(
+    source: random.Random, execution: Execution, fast: int = 0
+) -> tuple[tuple[Copy, ...], Stated]:
+    """Directories after all controllers have stopped; of those that are gone no copy, or an earlier one.
+
+    fast: how much (ms) the clock is that states their times.
+    """
     last = len(execution.moments) - 1
     copies: list[Copy] = []
     gone: set[int] = set()
@@ -43,8 +48,10 @@ def copies_of_stopped(source: random.Random, execution: Execution) -> tuple[tupl
             at = source.randint(0, last)
             if source.random() < 0.5 or slot not in execution.moments[at]:
                 continue
-        is_stated = source.random() < 0.8
-        copy = Copy(slot, at, at, execution.at[at] if is_stated else None, execution.at[at])
+        is_stated, stated = source.random() < 0.8, execution.at[at] + fast
+        if at == last:
+            stated += source.choice((0, 0, 1_000, 100_000))  # whatever has stopped may be copied later
+        copy = Copy(slot, at, at, stated if is_stated else None, execution.at[at])
         if source.random() < 0.15:
             missing = random_missing(source, execution.moments[at][slot], has_id=True)
             # What cannot be read is refused (restoration.restoration_of), and nothing is chosen.
@@ -53,7 +60,7 @@ def copies_of_stopped(source: random.Random, execution: Execution) -> tuple[tupl
         if source.random() < 0.3:
             earlier = source.randint(0, at)
             if slot in execution.moments[earlier]:
-                copies.append(Copy(slot, earlier, earlier, execution.at[earlier], 0))
+                copies.append(Copy(slot, earlier, earlier, execution.at[earlier] + fast, 0))
     return tuple(dict.fromkeys(copies)), Stated(frozenset(gone), are_stopped=True)
 
 

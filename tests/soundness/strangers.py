@@ -1,19 +1,31 @@
-"""Copies of several quorums that bear one cluster id, told apart by kraft_core.evidence.lives."""
+"""Copies and followed logs of quorums with one cluster id, told apart by kraft_core.evidence.lives."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kraft_core.evidence.collected_lives import collected_lives
 from kraft_core.evidence.compared_batches import RangeBatches, contested_epochs
 from kraft_core.evidence.elsewhere import captured_elsewhere
-from kraft_core.evidence.facts import Capture, ClusterFacts
+from kraft_core.evidence.facts import Capture, ClusterFacts, SnapshotFacts
+from kraft_core.findings.facts import Observation, RuleFacts
+from kraft_core.messages.uuid_text import ZERO_UUID
+from kraft_core.raft.batches import Batch
 from tests.soundness.captures import Copy, batch_crc, facts_of, held_by
 from tests.soundness.claims import Answers, ClaimCheck, Unsound, answers_to
 from tests.soundness.drawing import random_copies, random_execution, random_setup
 from tests.soundness.execution import Execution, Place
+from tests.soundness.following import (
+    FollowedLog,
+    Follower,
+    answered,
+    followed_logs,
+    observations_of,
+    random_followers,
+    with_logs,
+)
 from tests.soundness.unlawful import KINDS
 
 HOUR = 3_600_000
@@ -24,20 +36,41 @@ FAULTS = (None, None, None, "new disk", "second directory", "restored backup", C
 
 @dataclass(frozen=True, slots=True)
 class Strangers:
-    """The copies (Copy.life: an index of quorums) of quorums. fault: of the first, one of FAULTS."""
+    """The copies (Copy.life: an index of quorums) of quorums. fault: of the first, one of FAULTS.
+
+    followers: of each quorum. Their answers bear the cluster id, too. forgotten: quorums of which only these
+    are left.
+    """
 
     fault: str | None
     quorums: tuple[Execution, ...]
     copies: tuple[Copy, ...]
+    followers: tuple[tuple[Follower, ...], ...]
+    forgotten: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A copy or, of a follower of the quorum `life`, a log."""
+
+    life: int
+    copy: Copy | None = None
+    follower: Follower | None = None
+    log: FollowedLog | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ToldApart:
-    """A life: its copies, the quorums that they are of, and the facts that it gives."""
+    """A life: what it holds, the quorums that this is of, the facts that it gives, and outputs about it."""
 
-    copies: tuple[Copy, ...]
+    held: tuple[Held, ...]
     quorums: frozenset[int]
     facts: ClusterFacts
+    outputs: tuple[Observation, ...]
+
+    @property
+    def copies(self) -> tuple[Copy, ...]:
+        return tuple(each.copy for each in self.held if each.copy is not None)
 
 
 def strangers(source: random.Random) -> Strangers:
@@ -53,13 +86,28 @@ def strangers(source: random.Random) -> Strangers:
     for number in range(len(quorums), source.choice((2, 2, 3))):
         other = random_execution(source, replace(random_setup(source), seed=number + 1))
         by = _apart(source, first, other)
-        drawn_copies = random_copies(source, other)
+        drawn_copies = random_copies(source, other) if source.random() < 0.8 else ()
         copies += [replace(_moved(copy, by), life=number) for copy in drawn_copies]
         quorums.append(_later(other, by))
     if source.random() < 0.5:
         copies = [replace(copy, missing=replace(copy.missing, directory_id=True)) for copy in copies]
     source.shuffle(copies)
-    return Strangers(fault, tuple(quorums), tuple(dict.fromkeys(copies)))
+    others = range(2 if fault == CLONE else 1, len(quorums))
+    forgotten = frozenset(others if source.random() < 0.3 else ())
+    copies = [copy for copy in copies if copy.life not in forgotten]
+    followers = _followers(source, quorums)
+    return Strangers(fault, tuple(quorums), tuple(dict.fromkeys(copies)), followers, forgotten)
+
+
+def _followers(source: random.Random, quorums: Sequence[Execution]) -> tuple[tuple[Follower, ...], ...]:
+    """Spools of their own: one whose quorum is another one than before refuses to go on."""
+    return tuple(
+        tuple(
+            replace(follower, number=10 * number + follower.number)
+            for follower in random_followers(source, quorum)
+        )
+        for number, quorum in enumerate(quorums)
+    )
 
 
 def _apart(source: random.Random, first: Execution, other: Execution) -> int:
@@ -89,43 +137,86 @@ def _later(quorum: Execution, by: int) -> Execution:
 
 
 def told_apart(drawn: Strangers) -> list[ToldApart]:
-    """The lives of the copies, the newest last."""
+    """The lives of the copies and of what was followed, the newest last."""
+    every = [Held(copy.life, copy) for copy in drawn.copies]
+    for life, followers in enumerate(drawn.followers):
+        for each in followers if life not in drawn.forgotten else ():
+            every += [Held(life, None, each, log) for log in followed_logs(drawn.quorums[life], each)]
     captures: list[Capture] = []
     batches: list[list[RangeBatches]] = []
-    snapshots = []
-    for number, copy in enumerate(drawn.copies):
-        facts = _facts(drawn, [copy])
-        captures.append(replace(facts.captures[0], capture_id=str(number)))
-        batches.append(_batches(drawn.quorums[copy.life], copy))
+    snapshots: list[SnapshotFacts] = []
+    for number, held in enumerate(every):
+        facts = _facts(drawn, [held])
+        captures.append(replace(facts.logs[-1], capture_id=str(number)))
+        batches.append(_batches(drawn.quorums[held.life], _log_of(drawn, held)))
         snapshots += [
             replace(s, content_digest=f"{s.header_timestamp} {s.content_digest}", held_in=(str(number),))
             for s in facts.snapshots
         ]
     lives = collected_lives(captures, [run for runs in batches for run in runs], snapshots)
-    held = {str(n): [captures[int(id_)] for id_ in life.capture_ids] for n, life in enumerate(lives)}
-    elsewhere = captured_elsewhere(held) if len(lives) > 1 else {}
+    of_life = {str(n): [captures[int(id_)] for id_ in life.capture_ids] for n, life in enumerate(lives)}
+    elsewhere = captured_elsewhere(of_life) if len(lives) > 1 else {}
     found: list[ToldApart] = []
     for n, life in enumerate(lives):
         numbers = [int(id_) for id_ in life.capture_ids]
-        copies = tuple(drawn.copies[number] for number in numbers)
+        held = tuple(every[number] for number in numbers)
         contested = tuple(contested_epochs(run for number in numbers for run in batches[number]))
-        facts = _facts(drawn, copies)
-        facts = replace(facts, contested_epochs=contested, elsewhere=elsewhere.get(str(n), ()))
-        found.append(ToldApart(copies, frozenset(copy.life for copy in copies), facts))
+        facts = replace(_facts(drawn, held), contested_epochs=contested, elsewhere=elsewhere.get(str(n), ()))
+        # Of several lives no output is used.
+        outputs = _outputs(drawn, {each.life for each in held}, facts) if len(lives) == 1 else ()
+        facts = replace(facts, answered=tuple(answered(outputs)))
+        found.append(ToldApart(held, frozenset(each.life for each in held), facts, outputs))
     return found
 
 
-def _facts(drawn: Strangers, copies: Sequence[Copy]) -> ClusterFacts:
-    """As of one quorum, where the copies are of one."""
-    of = {copy.life for copy in copies}
-    if len(of) > 1:
-        return facts_of(drawn.quorums, tuple(copies))
-    return facts_of((drawn.quorums[of.pop()],), tuple(replace(copy, life=0) for copy in copies))
+def _outputs(drawn: Strangers, of: Collection[int], facts: ClusterFacts) -> tuple[Observation, ...]:
+    """What was answered about quorums; about others than these only what voters' directories tell apart."""
+    name = drawn.quorums[0].script.setup.cluster_id
+    known = {capture.node_id for capture in facts.captures if capture.directory_id != ZERO_UUID}
+    records = (record for record in facts.control_records if record.type == "KRaftVoters" and record.value)
+    known |= {voter["voterId"] for record in records for voter in (record.value or {})["voters"]}
+    return tuple(
+        replace(output, cluster_id=name)
+        for number, (quorum, followers) in enumerate(zip(drawn.quorums, drawn.followers, strict=True))
+        for follower in followers
+        for status, replication in _pairs(observations_of(quorum, [follower]))
+        if number in of or any(node in known and id_ != ZERO_UUID for node, id_ in status.voters)
+        for output in (status, replication)
+    )
 
 
-def _batches(quorum: Execution, copy: Copy) -> list[RangeBatches]:
+def _pairs(outputs: Sequence[Observation]) -> Iterator[tuple[Observation, Observation]]:
+    """The status and the replication of each answer."""
+    return zip(outputs[::2], outputs[1::2], strict=True)
+
+
+def _log_of(drawn: Strangers, held: Held) -> Sequence[Batch]:
+    if held.log is not None:
+        return held.log.batches
+    assert held.copy is not None
+    return held_by(drawn.quorums[held.life], held.copy).batches
+
+
+def _facts(drawn: Strangers, every: Sequence[Held]) -> ClusterFacts:
+    """As of one quorum, where all is of one."""
+    of = {each.life for each in every}
+    copies = [each.copy for each in every if each.copy is not None]
+    if len(of) == 1:
+        (life,) = of
+        facts = facts_of((drawn.quorums[life],), tuple(replace(copy, life=0) for copy in copies))
+    else:
+        facts = facts_of(drawn.quorums, tuple(copies))
+    followed: list[Capture] = []
+    for life in sorted(of):
+        logs = [(e.follower, e.log) for e in every if e.life == life and e.follower and e.log]
+        facts = with_logs(facts, drawn.quorums[life], logs)
+        followed += facts.followed
+    return replace(facts, followed=tuple(followed))
+
+
+def _batches(quorum: Execution, batches: Sequence[Batch]) -> list[RangeBatches]:
     runs: list[RangeBatches] = []
-    for batch in held_by(quorum, copy).batches:
+    for batch in batches:
         if not runs or (runs[-1].leader_epoch, runs[-1].end_offset) != (
             batch.leader_epoch,
             batch.base_offset,
@@ -143,23 +234,24 @@ def false_answers(drawn: Strangers, lives: Sequence[ToldApart]) -> Iterator[str]
     Logs that nothing tells apart are one life of two quorums: which of them is meant, no capture shows.
     """
     for life in lives:
-        answers = answers_to(life.facts)
+        answers = answers_to(life.facts, RuleFacts(observations=life.outputs))
         if len(life.quorums) > 1:
             if life.facts.contested_epochs and answers.recovery.is_safe:
                 yield f"two histories of one epoch are safe: {answers.recovery.why}"
             continue
         (number,) = life.quorums
-        for unsound in _unsound(drawn, number, life.copies, answers):
+        for unsound in _unsound(drawn, number, life, answers):
             yield f"quorum {number}, {unsound.part}, {unsound.claim}: {unsound.words}"
 
 
-def _unsound(drawn: Strangers, number: int, copies: Sequence[Copy], answers: Answers) -> Iterator[Unsound]:
-    own = tuple(replace(copy, life=0) for copy in copies)
-    check = ClaimCheck(drawn.quorums[number], own, answers)
+def _unsound(drawn: Strangers, number: int, life: ToldApart, answers: Answers) -> Iterator[Unsound]:
+    own = tuple(replace(copy, life=0) for copy in life.copies)
+    check = ClaimCheck(drawn.quorums[number], own, answers, drawn.followers[number])
     if number or drawn.fault is None:
         yield from check.unsound()
         return
     # A fault that the copies of this quorum do not show misleads without any stranger, too.
     every = tuple(replace(copy, life=0) for copy in drawn.copies if not copy.life)
-    if not any(ClaimCheck(drawn.quorums[0], every).unsound_recovery()):
+    followers = drawn.followers[number]
+    if not any(ClaimCheck(drawn.quorums[0], every, followers=followers).unsound_recovery()):
         yield from check.unsound_recovery()

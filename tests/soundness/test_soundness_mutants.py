@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -24,10 +25,11 @@ from kraft_core.plan.parts import ActionPart
 from kraft_core.raft.voters import ReplicaKey
 from kraft_core.restore import choice
 from kraft_core.simulation.setup import Setup
-from tests.soundness import captures
+from tests.soundness import captures, checker
 from tests.soundness.captures import Copy
 from tests.soundness.checker import Checked, counterexamples
 from tests.soundness.claims import ClaimCheck
+from tests.soundness.drawing import copies_by_other_clocks, copies_while_running
 from tests.soundness.execution import Execution, begin, go_on
 from tests.soundness.missing import Missing
 from tests.soundness.moves import Append, Elect, EmptyDisk, LawfulMove, Pull, UpgradeKRaftVersion
@@ -35,6 +37,7 @@ from tests.soundness.moves import Append, Elect, EmptyDisk, LawfulMove, Pull, Up
 # The first of these seeds catch each mutant; one takes 1,318.
 SEEDS = (1318, *range(471, 578))
 Patch = Callable[[pytest.MonkeyPatch], None]
+DrawCopies = Callable[[random.Random, Execution], tuple[Copy, ...]]
 
 
 def file_times_count(patch: pytest.MonkeyPatch) -> None:
@@ -150,6 +153,27 @@ def test_a_broken_rule_of_proof_is_caught(monkeypatch: pytest.MonkeyPatch, broke
 
 # Raft, figure 8: leader 1 is elected again and replicates its old batch; node 2 can still win without it.
 FIGURE_8 = (Elect(1, (2,)), Elect(2, (3,)), Elect(3, (1,)), Elect(1, (3,)), Pull(3, 1, 0))
+
+
+# Mutants that one kind of copies catches by itself; the first of these seeds do.
+BY_DRAW = (
+    (copies_while_running, one_less_than_a_majority_commits, "committed"),
+    (copies_while_running, a_leader_counts_that_is_no_voter, "committed"),
+    (copies_while_running, recovery_needs_no_majority, "safe"),
+    (copies_by_other_clocks, one_less_than_a_majority_commits, "committed"),
+    (copies_by_other_clocks, who_was_not_captured_lacks_it, "upper bound"),
+    (copies_by_other_clocks, an_answer_commits_the_leader_s_log, "committed"),
+)
+
+
+@pytest.mark.parametrize(("draw", "broken", "claim"), BY_DRAW, ids=lambda one: getattr(one, "__name__", one))
+def test_clocks_and_copies_that_take_a_while_hide_no_broken_rule(
+    monkeypatch: pytest.MonkeyPatch, draw: DrawCopies, broken: Patch, claim: str
+) -> None:
+    monkeypatch.setattr(checker, "SETS_OF_COPIES", (draw,))
+    broken(monkeypatch)
+    found = (each.unsound.claim for seed in range(470, 800) for each in counterexamples(seed, Checked()))
+    assert claim in found
 
 
 def executed(*moves: LawfulMove) -> Execution:

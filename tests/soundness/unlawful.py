@@ -20,7 +20,7 @@ from kraft_core.simulation.setup import Setup
 from tests.soundness.captures import Copy, facts_of, rule_facts_of
 from tests.soundness.claims import Answers, ClaimCheck, Unsound, answers_to
 from tests.soundness.drawing import copies_around_a_new_disk, random_copies, random_execution, random_setup
-from tests.soundness.execution import Execution, Place, go_on, may_lose_disk, run_script
+from tests.soundness.execution import Execution, Place, go_on, is_upgraded, may_lose_disk, run_script
 from tests.soundness.following import Follower, observations_of, random_followers, with_followed
 from tests.soundness.moves import EmptyDisk, EmptyStaticDisk, Restore, SecondDirectory
 
@@ -294,7 +294,10 @@ def _two_directories(sample: FaultyCopies) -> bool:
 
 
 def _two_live_directories(sample: FaultyCopies) -> bool:
-    """The older one was copied with something that it wrote after the newer one had a log."""
+    """One was copied with something that it wrote after the other one had a log.
+
+    After an upgrade of kraft.version one may lawfully follow the other: then both were.
+    """
     first: dict[tuple[int, str], int] = {}
     newest: dict[tuple[int, str], int] = {}
     for capture in sample.captures:
@@ -306,8 +309,12 @@ def _two_live_directories(sample: FaultyCopies) -> bool:
             newest[key] = max(
                 newest.get(key, 0), max(epoch_range.last_appended_at for epoch_range in capture.epoch_ranges)
             )
+    may_follow = is_upgraded(sample.lives[0])
     return any(
-        one[0] == other[0] and one[1] != other[1] and newest[one] > first[other]
+        one[0] == other[0]
+        and one[1] != other[1]
+        and newest[one] > first[other]
+        and not (may_follow and newest[other] <= first[one])
         for one in first
         for other in first
     )

@@ -55,7 +55,8 @@ def answered(observations: Iterable[Mapping[str, Any]]) -> Iterator[AnsweredWate
     for row in observations:
         watermark, epoch = row["high_watermark"], row["leader_epoch"]
         if is_live(row["source"]) and watermark is not None and epoch is not None:
-            yield AnsweredWatermark(epoch, row["node_id"], watermark, known_ms(row["observed_to"]))
+            voters = tuple((voter["node_id"], voter["directory_id"]) for voter in row["voters"] or ())
+            yield AnsweredWatermark(epoch, row["node_id"], watermark, known_ms(row["observed_to"]), voters)
 
 
 def first_and_last(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -21,6 +21,7 @@ from kraft_core.findings.judge import judge
 from kraft_core.findings.observed_quorum import observed_voter_sets
 from kraft_core.findings.recovery import recovery_advice
 from kraft_core.format.batch import BatchHeader
+from kraft_core.format.capture import FOLLOWED_NODE_ID
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.format.segment import scan
 from kraft_core.messages.uuid_text import ZERO_UUID
@@ -260,3 +261,8 @@ def test_the_newest_captures_elsewhere_are_those_of_the_other_lives() -> None:
         "b": [("a", 1, "q", None)],
         "c": [("a", 1, "p", 5), ("a", 1, "q", None)],
     }
+
+
+def test_what_was_followed_of_another_life_is_named_so() -> None:
+    elsewhere = CapturedElsewhere("id/other", FOLLOWED_NODE_ID, ZERO_UUID, None)
+    assert elsewhere.words.startswith("a quorum was followed in id/other, another history of the cluster id")

@@ -13,7 +13,7 @@ from kraft_core.evidence.rows import ClusterEvidence
 from kraft_core.findings.judge import judge
 from kraft_core.findings.recovery import recovery_advice
 from kraft_core.format.capture import FOLLOWED_NODE_ID
-from tests.kraft_core.evidence.narrated import Story
+from tests.kraft_core.evidence.narrated import Story, directory
 
 THREE = "1 2 3"
 
@@ -90,8 +90,9 @@ def test_where_captures_contradict_it_nothing_is_proven() -> None:
     assert found.high_watermarks == []
 
 
-def answers(facts: ClusterFacts, *told: tuple[int, int, int, int]) -> ClusterFacts:
-    return replace(facts, answered=tuple(AnsweredWatermark(*each) for each in told))
+def answers(facts: ClusterFacts, *told: tuple[int, int, int, int], voters: str = "") -> ClusterFacts:
+    named = tuple(map(directory, voters.split()))
+    return replace(facts, answered=tuple(AnsweredWatermark(*each, named) for each in told))
 
 
 def test_an_answer_commits_what_lies_below_it_in_its_leader_s_epoch() -> None:
@@ -110,6 +111,23 @@ def test_an_answer_of_nobody_s_leader_proves_nothing(told: tuple[int, int, int, 
     story = begun().leader(2, 20, 2, THREE).capture("2", 900, "1:0-20 2:20-40", 2)
     found = conclude(answers(story.facts(), told))
     assert found.commit.of_batch(2, 25, 26).status == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("voters", "status"),
+    [
+        ("1 2 3", "committed"),
+        ("1 2b 3b", "committed"),  # two disks were replaced
+        ("1b 2b 3b", "undecided"),
+        ("1? 2? 3?", "committed"),  # before Kafka 3.9
+        ("4b 5b", "committed"),  # of which no capture has a directory
+    ],
+)
+def test_an_answer_that_names_the_disks_of_other_voters_proves_nothing(voters: str, status: str) -> None:
+    """Another quorum with the same cluster id, of which the same node leads the same epoch."""
+    story = begun().leader(2, 20, 2, THREE).capture("2", 900, "1:0-20 2:20-40", 2)
+    found = conclude(answers(story.facts(), (2, 2, 30, 600), voters=voters))
+    assert found.commit.of_batch(2, 25, 26).status == status
 
 
 def test_what_an_unlawful_leader_answered_commits_nothing() -> None:
