@@ -179,9 +179,10 @@ class LowerBounds:
     def _answered(self) -> Iterator[LowerBound]:
         """What a leader answered, if its LEADER_CHANGE names it, and its voters are not those of others.
 
-        A leader knows no high watermark before a batch of its own epoch is committed (KIP-595).
+        A leader knows no high watermark before a batch of its own epoch is committed (KIP-595). Where
+        captures contradict each other, its answer may be of either history.
         """
-        if not self.facts.answered:
+        if not self.facts.answered or self.lineage.contested_epochs:
             return
         directories = named_directories(self.facts)
         for told in self.facts.answered:

@@ -11,17 +11,19 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Literal
 
 from kraft_core.evidence.conclusions import conclude
 from kraft_core.evidence.facts import Capture
+from kraft_core.findings.facts import Observation
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.simulation.setup import Setup
 from tests.soundness.captures import Copy, facts_of, rule_facts_of
 from tests.soundness.claims import Answers, ClaimCheck, Unsound, answers_to
 from tests.soundness.drawing import copies_around_a_new_disk, random_copies, random_execution, random_setup
 from tests.soundness.execution import Execution, Place, go_on, is_upgraded, may_lose_disk, run_script
-from tests.soundness.following import Follower, observations_of, random_followers, with_followed
+from tests.soundness.following import Follower, answered, observations_of, random_followers, with_followed
 from tests.soundness.moves import EmptyDisk, EmptyStaticDisk, Restore, SecondDirectory
 
 MOST_DRAWN = 150  # runs for one that shows its fault
@@ -30,20 +32,25 @@ MOST_DRAWN = 150  # runs for one that shows its fault
 class FaultyCopies:
     """Copies of an execution, or of two that began as one, and the facts that they give.
 
-    followers: of the execution, if it is one.
+    followers: of the execution, if it is one. answers: about any of two.
     """
 
     def __init__(
-        self, lives: tuple[Execution, ...], copies: tuple[Copy, ...], followers: tuple[Follower, ...] = ()
+        self,
+        lives: tuple[Execution, ...],
+        copies: tuple[Copy, ...],
+        followers: tuple[Follower, ...] = (),
+        answers: tuple[Observation, ...] = (),
     ) -> None:
         self.lives = lives
         self.copies = copies
         self.followers = followers
-        observations = tuple(observations_of(lives[0], followers))
+        observations = (*observations_of(lives[0], followers), *answers)
         self.rule_facts = replace(rule_facts_of(lives, copies), observations=observations)
         contested = {conflict.leader_epoch for conflict in self.rule_facts.batch_conflicts}
         facts = with_followed(facts_of(lives, copies), lives[0], followers)
-        self.facts = replace(facts, contested_epochs=tuple(sorted(contested)))
+        told = tuple(answered(observations))
+        self.facts = replace(facts, contested_epochs=tuple(sorted(contested)), answered=told)
         known = {capture.capture_id: capture for capture in conclude(self.facts).facts.captures}
         self.captures = tuple(known[capture.capture_id] for capture in self.facts.captures)
 
@@ -89,12 +96,12 @@ def check_unlawful(kind: Unlawful, shown: int, seed: int) -> Raised:
 
 
 def _followed(sample: FaultyCopies, seed: int) -> FaultyCopies:
-    """With what was followed of the execution, where there is one."""
-    execution, *others = sample.lives
-    if others:
-        return sample
-    followers = random_followers(random.Random(f"{seed} followed"), execution)
-    return FaultyCopies(sample.lives, sample.copies, followers)
+    """With what was followed of the execution, where there is one; of two with what was answered."""
+    source = random.Random(f"{seed} followed")
+    if len(sample.lives) == 1:
+        return FaultyCopies(sample.lives, sample.copies, random_followers(source, sample.lives[0]))
+    told = (observations_of(each, random_followers(source, each)) for each in sample.lives)
+    return FaultyCopies(sample.lives, sample.copies, answers=tuple(chain.from_iterable(told)))
 
 
 def failures(kind: Unlawful, sample: FaultyCopies) -> Iterator[str]:

@@ -130,6 +130,12 @@ def test_an_answer_that_names_the_disks_of_other_voters_proves_nothing(voters: s
     assert found.commit.of_batch(2, 25, 26).status == status
 
 
+def test_where_captures_contradict_each_other_an_answer_may_be_of_either_history() -> None:
+    story = begun().leader(2, 20, 2, THREE).capture("2", 900, "1:0-20 2:20-40", 2)
+    facts = replace(answers(story.facts(), (2, 2, 30, 600)), contested_epochs=(1,))
+    assert conclude(facts).commit.of_batch(2, 25, 26).status == "undecided"
+
+
 def test_what_an_unlawful_leader_answered_commits_nothing() -> None:
     story = Story().leader(1, 0, 1, "1 2 3 4 5", sets="1 2 3 4 5").leader(2, 30, 2, THREE, granted="2 3")
     found = conclude(answers(with_followed(story, "1:0-30 2:30-40"), (2, 2, 35, 600)))
