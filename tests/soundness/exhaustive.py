@@ -143,6 +143,7 @@ def _copy_of(execution: Execution) -> Execution:
         dict(execution.committed_at),
         dict(execution.stored_at),
         dict(execution.leaders),
+        dict(execution.writers),
     )
 
 

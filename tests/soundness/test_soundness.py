@@ -221,5 +221,5 @@ def _by_node(captures: tuple[Capture, ...]) -> list[Capture]:
 def test_the_command_prints_what_it_found(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--seed", "3", "--runs", "10"])
     out = capsys.readouterr().out
-    assert out.startswith("12 sets of captures of lawful quorums from seed 3: ")
+    assert out.startswith("14 sets of captures of lawful quorums from seed 3: ")
     assert all(f"\n{kind.name}: {kind.what} in " in out for kind in KINDS)
