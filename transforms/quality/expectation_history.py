@@ -49,13 +49,13 @@ def unvalidated(lake: Location, run_id: str) -> Unvalidated:
     }
     validated = _last_ends(ended, rows_with(lake, EXPECTATION_RESULTS, ["cluster_id", "run_id"], **MARK))
     why_not = ("failure", "begun_by", "ingested_by")
-    derivations = rows_with(lake, DERIVATIONS, ["cluster_id", *why_not])
-    derived = {row["cluster_id"] for row in derivations if all(row[why] is None for why in why_not)}
+    derivations = rows_with(lake, DERIVATIONS, ["cluster_id", "run_id", *why_not])
+    derived = _last_ends(ended, (row for row in derivations if all(row[why] is None for why in why_not)))
     fresh = {key for key, at in added.items() if at > validated.get(key[0], NEVER)}
     return Unvalidated(
         sorted({cluster for cluster, _ in fresh}),
         frozenset(run for _, run in fresh),
-        sorted({cluster for cluster, _ in added} - derived),
+        sorted({cluster for (cluster, _), at in added.items() if at > derived.get(cluster, NEVER)}),
     )
 
 
