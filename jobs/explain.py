@@ -16,7 +16,7 @@ from jobs.runtime.lake_clusters import one_cluster
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.local_paths import local_path
 from jobs.runtime.outcome import ExitCode, Failure
-from jobs.runtime.output import json_line, print_line, print_lines
+from jobs.runtime.output import json_line, print_line, print_lines, warn_line
 from transforms.lake.storage.location import Location
 
 Row = dict[str, Any]
@@ -125,18 +125,22 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _explain_offset(args: argparse.Namespace, cluster: str) -> int:
-    from jobs.quorum.quorum_facts import facts_of
+    from jobs.quorum.quorum_facts import facts_of, why_not_settled
     from kraft_core.evidence.conclusions import conclude
     from kraft_core.findings.explain import explain
 
+    doubt = why_not_settled(args.lake, cluster)
+    code = ExitCode.FINE if doubt is None else ExitCode.FOUND
+    if doubt is not None:
+        warn_line(f"warning: {doubt}")
     explained = explain(conclude(facts_of(args.lake, cluster)), args.offset)
     if args.format == "json":
         print_line(json_line(as_json(_with_times(asdict(explained)))))
-        return ExitCode.FINE
+        return code
     print_line(f"offset {explained.offset} of cluster {cluster}")
     for sentence in explained.words:
         print_lines(wrapped(sentence))
-    return ExitCode.FINE
+    return code
 
 
 def _with_times(value: Any) -> Any:

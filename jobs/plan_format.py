@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,16 +125,31 @@ def read_log_dir(path: Path) -> LogDir:
     """What is at the path of a log directory."""
     from kraft_core.storage.log_dirs import LogDir
 
+    # Not by Path.exists, which takes a part of the path that is a file, and from Python 3.14 on one that may
+    # not be searched, for a directory that is not there.
     try:
-        if not path.exists():
-            return LogDir(exists=False, is_directory=False)
-        if not path.is_dir():
-            return LogDir(is_directory=False)
-        others = tuple(sorted(each.name for each in path.iterdir() if each.name != META_PROPERTIES))
-        meta = path / META_PROPERTIES
-        return LogDir(meta=meta.read_bytes() if meta.exists() else None, other_names=others)
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return LogDir(exists=False, is_directory=False, is_dangling=path.is_symlink())
+    except NotADirectoryError as error:
+        return LogDir(exists=False, is_directory=False, unreadable=error.strerror)
     except OSError as error:
         return LogDir(unreadable=error.strerror or str(error))
+    if not stat.S_ISDIR(mode):
+        return LogDir(is_directory=False)
+    try:
+        others = tuple(sorted(each.name for each in path.iterdir() if each.name != META_PROPERTIES))
+        return LogDir(meta=_content(path / META_PROPERTIES), other_names=others)
+    except OSError as error:
+        return LogDir(unreadable=error.strerror or str(error))
+
+
+def _content(meta: Path) -> bytes | None:
+    """None where the file is not there. Raises OSError."""
+    try:
+        return meta.read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 def lines(answer: FormatAnswer) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from shlex import quote
 
 from kraft_core.addresses import address_text
-from kraft_core.format.log_dirs import BOOTSTRAP_NAME
+from kraft_core.format.log_dirs import BOOTSTRAP_NAME, LOG_DIR_NAME
 from kraft_core.messages.releases import KRAFT_VERSION, METADATA_VERSION, Release
 from kraft_core.plan.answer import Answer
 from kraft_core.plan.feature_control import level_words
@@ -22,7 +22,7 @@ from kraft_core.storage.formatter import (
     plan_files,
 )
 from kraft_core.storage.info import StorageInfo, storage_info
-from kraft_core.storage.log_dirs import LogDir
+from kraft_core.storage.log_dirs import LogDir, read_meta
 from kraft_core.storage.node_config import NodeConfig, read_node_config
 from kraft_core.storage.scram import hidden
 from kraft_core.storage.tool_error import ToolError
@@ -153,6 +153,28 @@ def _risks(node: NodeToFormat, config: NodeConfig, formatted: Formatted) -> Iter
         )
     if formatted.voters is not None and config.is_controller:
         yield from _voter_risks(config, formatted.voters)
+        yield from _formatted_before(node, config, formatted)
+
+
+def _formatted_before(node: NodeToFormat, config: NodeConfig, formatted: Formatted) -> Iterator[Risk]:
+    """That the metadata log directory is not formatted again, so that the voters are not written to it."""
+    path = config.metadata_log_dir
+    found, voters = node.found[path], formatted.voters
+    own = next((voter for voter in voters or () if voter.key.id == config.node_id), None)
+    if own is None or found.meta is None or path in formatted.ignored:
+        return
+    directory_id = read_meta(found.meta).directory_id
+    if own.key.directory_id not in (None, directory_id):
+        yield Risk(
+            "not_a_voter",
+            f"{path} is formatted already, with directory id {directory_id or 'unknown'}: the voters name "
+            f"{own.key.directory_id} for node {config.node_id}",
+        )
+    elif LOG_DIR_NAME not in found.other_names:
+        yield Risk(
+            "not_a_voter",
+            f"{path} is formatted already and has no {LOG_DIR_NAME}: the voters are not written to it",
+        )
 
 
 def _voter_risks(config: NodeConfig, voters: Iterable[Voter]) -> Iterator[Risk]:

@@ -15,7 +15,7 @@ from kraft_core.format.log_dirs import BOOTSTRAP_NAME
 from kraft_core.messages.releases import RELEASES, Release
 from kraft_core.plan.answer import Answer
 from kraft_core.plan.captured_quorum import CapturedQuorum
-from kraft_core.plan.load_logs import Obstacle, ReplicaLoad, load_of
+from kraft_core.plan.load_logs import PARTITION_METADATA, Obstacle, ReplicaLoad, load_of
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.standings import Standing
 from kraft_core.plan.steps import CAPTURE, PlanStep
@@ -23,6 +23,11 @@ from kraft_core.wording import count, first_named
 
 OLDEST = RELEASES["3.9"]
 """The first release whose reading of a log is known here."""
+# What is easily replaced, and what Kafka does with it.
+_COPIED: Mapping[str, str] = {
+    BOOTSTRAP_NAME: "Kafka reads it at every start, but uses it only while the log is empty",
+    PARTITION_METADATA: "every controller of every cluster has the same",
+}
 # Obstacles, and records that are not read as a whole, that an answer names.
 _MOST_NAMED = 5
 
@@ -94,8 +99,8 @@ def _together(loads: Iterable[ReplicaLoad], *, below: bool) -> list[_Found]:
 
 
 def _place(obstacle: Obstacle) -> tuple[bool, int]:
-    """Checkpoints come first; bootstrap.checkpoint, which is easily replaced, comes last."""
-    return obstacle.file == BOOTSTRAP_NAME, -1 if obstacle.offset is None else obstacle.offset
+    """Checkpoints come first; what is easily replaced comes last."""
+    return obstacle.file in _COPIED, -1 if obstacle.offset is None else obstacle.offset
 
 
 def _sorted_out(quorum: CapturedQuorum, found: Iterable[_Found]) -> tuple[list[_Found], list[_Found]]:
@@ -173,6 +178,8 @@ def _named(found: list[_Found]) -> Iterator[str]:
 
 
 def _what(obstacle: Obstacle) -> str:
+    if obstacle.file == PARTITION_METADATA:
+        return f"{obstacle.record} in {obstacle.file}"
     where = "in a checkpoint" if obstacle.offset is None else f"at offset {obstacle.offset}"
     return f"{obstacle.record} {where}"
 
@@ -189,12 +196,10 @@ def _who(release: Release, found: _Found) -> str:
 
 
 def _out(found: list[_Found]) -> Iterator[PlanStep]:
-    proven = [one for one in found if one.obstacle.file != BOOTSTRAP_NAME or one.obstacle.takers]
-    if len(proven) < len(found):
-        yield PlanStep(
-            f"copy {BOOTSTRAP_NAME} from a node of the same cluster that starts",
-            expect="Kafka reads it at every start, but uses it only while the log is empty",
-        )
+    proven = [one for one in found if one.obstacle.file not in _COPIED or one.obstacle.takers]
+    copied = dict.fromkeys(one.obstacle.file for one in found if one not in proven)
+    for file in copied:
+        yield PlanStep(f"copy {file} from a node of the same cluster that starts", expect=_COPIED[file])
     if not proven:
         return
     names = list(RELEASES)

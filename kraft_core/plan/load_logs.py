@@ -15,6 +15,7 @@ from kraft_core.format.batch import BatchHeader, iter_records
 from kraft_core.format.capture import CAPTURE_JSON
 from kraft_core.format.controller_dir import CheckpointFile, ControllerDir
 from kraft_core.format.errors import DecodeError
+from kraft_core.format.log_dirs import BOOTSTRAP_NAME, LOG_DIR_NAME
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record
 from kraft_core.format.segment import Damage, scan
@@ -32,8 +33,11 @@ from kraft_core.plan.load_replay import (
     open_transaction_refusal,
     replay_refusal,
 )
+from kraft_core.storage.log_dirs import META_PROPERTIES, is_reserved
+from kraft_core.wire.apis import METADATA_TOPIC_ID
 from kraft_core.wording import missing_offsets
 
+PARTITION_METADATA = f"{LOG_DIR_NAME}/partition.metadata"
 _NEWEST_META_PROPERTIES = 1  # MetaPropertiesVersion
 
 
@@ -77,9 +81,8 @@ class _Loading:
         # A start reads the files beside the log, too, and fails on one that is not valid.
         faults = [fault for fault in self._directory.faults if fault.file != CAPTURE_JSON]
         found.gaps += [f"{fault.file}: {fault.reason}" for fault in faults]
-        meta = self._directory.meta
-        if meta is not None and meta.version > _NEWEST_META_PROPERTIES:
-            found.gaps.append(f"meta.properties: no release until 4.4 knows version {meta.version}")
+        found.gaps += self._meta_gaps()
+        self._topic_id()
         image = Image()
         for nth, checkpoint in enumerate(self._directory.checkpoints, start=1):
             is_newest = nth == len(self._directory.checkpoints)
@@ -95,6 +98,30 @@ class _Loading:
         if self._directory.bootstrap is not None:
             self._bootstrap(self._directory.bootstrap)
         return found
+
+    def _meta_gaps(self) -> Iterator[str]:
+        """Why the node may not start with its meta.properties, which every start reads first."""
+        meta = self._directory.meta
+        if meta is None:
+            if not any(fault.file.endswith(META_PROPERTIES) for fault in self._directory.faults):
+                yield f"{META_PROPERTIES} was not captured: nor is {BOOTSTRAP_NAME}, then, known to be absent"
+        elif meta.version > _NEWEST_META_PROPERTIES:
+            yield f"{META_PROPERTIES}: no release until 4.4 knows version {meta.version}"
+        elif meta.directory_id is not None and is_reserved(meta.directory_id):
+            yield f"{META_PROPERTIES}: no release starts with the reserved directory id {meta.directory_id}"
+
+    def _topic_id(self) -> None:
+        """UnifiedLog.initializeTopicId: a log of another topic id is refused at every start."""
+        topic_id = self._directory.topic_id
+        if topic_id in (None, METADATA_TOPIC_ID):
+            return
+        kafka = (
+            "org.apache.kafka.common.errors.InconsistentTopicIdException: Tried to assign topic ID "
+            f"Optional[{METADATA_TOPIC_ID}] to log for topic partition {LOG_DIR_NAME},but log already "
+            f"contained topic ID {topic_id}"
+        )
+        place = RecordPlace(PARTITION_METADATA, None, None, None, f"topic id {topic_id}")
+        self._found.obstacles.append(Obstacle(*place, "nodes", "it is not the metadata topic's", kafka))
 
     def _refused_at_end(self, image: Image, last: RecordPlace) -> Iterator[Obstacle]:
         if self._begun is not None and self._begun.offset is not None:

@@ -198,6 +198,10 @@ def _log_gap(log: LeaderLog, capture: Capture) -> str | None:
         return "another capture of it may be newer: its time is the same or not stated"
     if capture.capture_id in log.known.holdings.went_back:
         return "an earlier capture of it held more: it lost what it had stored"
+    if capture.capture_id in log.known.holdings.lacks_own:
+        return "its log lacks what it had written by then, as other logs show: copied in part, or earlier"
+    if capture.capture_id in log.known.holdings.lacks_committed:
+        return "its log, or another voter's, lacks what a majority had stored by then"
     apart = capture.captured_at - log.as_of
     if abs(apart) > SAME_MOMENT_MS:
         when = "before" if apart < 0 else "after"

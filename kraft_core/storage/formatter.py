@@ -104,6 +104,10 @@ def plan_files(
     ensemble = load(found)
     verify(ensemble, request.cluster_id, config.node_id)
     _check_formatted(ensemble, ignore=request.ignore_formatted)
+    for path in ensemble.empty:
+        if found[path].is_dangling:
+            words = f"Error while writing {META_PROPERTIES} file {path}"
+            raise ToolError(f"{words}: java.nio.file.FileAlreadyExistsException: {path}")
     has_metadata_in_log = release.writes_metadata_in_first_checkpoint
     directories = [
         _directory(path, config, voters, has_metadata_in_log=has_metadata_in_log) for path in ensemble.empty

@@ -20,7 +20,7 @@ class LogDir:
     """What is at the path of a log directory.
 
     meta: the bytes of its meta.properties, None where there is none. unreadable: why that could not be read.
-    other_names: what else is in it.
+    other_names: what else is in it. is_dangling: a link is there that leads nowhere.
     """
 
     exists: bool = True
@@ -28,6 +28,7 @@ class LogDir:
     meta: bytes | None = None
     unreadable: str | None = None
     other_names: tuple[str, ...] = ()
+    is_dangling: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ def verify(ensemble: Ensemble, cluster_id: str, node_id: int) -> None:
             )
         if meta.directory_id is None:
             continue
-        if int.from_bytes(uuid_bytes(meta.directory_id), "big") < _RESERVED_BELOW:
+        if is_reserved(meta.directory_id):
             raise _mismatch(f"Invalid reserved directory ID {meta.directory_id} found in {path}")
         if meta.directory_id in seen:
             raise _mismatch(
@@ -152,6 +153,11 @@ def verify(ensemble: Ensemble, cluster_id: str, node_id: int) -> None:
                 f"{seen[meta.directory_id]}, but also of {path}"
             )
         seen[meta.directory_id] = path
+
+
+def is_reserved(directory_id: str) -> bool:
+    """Whether Kafka uses the id as a sign (DirectoryId.reserved): no directory may have it."""
+    return int.from_bytes(uuid_bytes(directory_id), "big") < _RESERVED_BELOW
 
 
 def _mismatch(text: str) -> ToolError:

@@ -32,6 +32,7 @@ QUESTIONS = (
     ("describe", "quorum", "--at", "2000"),
     ("export",),
     ("explain", "--topic", "t-small", "--partition", "0"),
+    ("explain", "--offset", "355"),
     ("explain", "--recovery", *NOW),
     ("plan", "lose", "1", *NOW),
     ("plan", "restart-broker", "11", *NOW),
@@ -110,7 +111,7 @@ def test_it_is_not_known(
     assert words in " ".join((said.out + said.err).split())
 
 
-@pytest.mark.parametrize("question", QUESTIONS[-3:], ids=" ".join)
+@pytest.mark.parametrize("question", QUESTIONS[-4:], ids=" ".join)
 def test_no_verdict_rests_on_what_is_half_derived(
     lakes: dict[str, Path],
     monkeypatch: pytest.MonkeyPatch,

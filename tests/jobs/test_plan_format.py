@@ -11,8 +11,14 @@ import pytest
 
 from jobs.cli import main
 from kraft_core.messages.uuid_text import uuid_bytes
+from tests.unprivileged import public_folder, unprivileged
 
 CLUSTER = "rPoTXydvQsK3Nv6AA77Cqg"
+CONFIG = (
+    "process.roles=controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+    "listeners=CONTROLLER://host-1:9093\ncontroller.quorum.bootstrap.servers=host-1:9093\n"
+    "log.dirs={log_dir}\n"
+)
 SECRET = "SCRAM-SHA-256=[name=alice,password=alice-secret]"
 
 
@@ -20,11 +26,7 @@ SECRET = "SCRAM-SHA-256=[name=alice,password=alice-secret]"
 def node(tmp_path: Path) -> Path:
     """A configuration; its log directory does not exist."""
     file = tmp_path / "server.properties"
-    file.write_text(
-        "process.roles=controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
-        "listeners=CONTROLLER://host-1:9093\ncontroller.quorum.bootstrap.servers=host-1:9093\n"
-        f"log.dirs={tmp_path}/data\n"
-    )
+    file.write_text(CONFIG.format(log_dir=tmp_path / "data"))
     return file
 
 
@@ -106,3 +108,67 @@ def test_a_new_id(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "random-uuid", "--format", "json"]) == 0
     assert len(uuid_bytes(json.loads(capsys.readouterr().out)["uuid"])) == 16
     assert main(["plan", "random-uuid", "3"]) == 2
+
+
+def test_a_directory_below_a_file(node: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As the tool of 4.3.1 says; it was SAFE."""
+    (node.parent / "data").write_text("")
+    node.write_text(node.read_text().replace("/data", "/data/kafka"))
+    assert main(asked(node, "--standalone")) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("REFUSED: Kafka refuses it: No available log directories to format.\n")
+    assert f"{node.parent}/data/kafka does not exist" in out
+
+
+def test_a_link_that_leads_nowhere(node: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As the tool of 4.3.1 says; it was SAFE."""
+    data = node.parent / "data"
+    data.symlink_to(node.parent / "not-mounted")
+    assert main(asked(node, "--standalone")) == 1
+    assert capsys.readouterr().out.startswith(
+        f"REFUSED: Kafka refuses it: Error while writing meta.properties file {data}: "
+        f"java.nio.file.FileAlreadyExistsException: {data}\n"
+    )
+
+
+def test_a_directory_that_may_not_be_searched(capsys: pytest.CaptureFixture[str]) -> None:
+    """From Python 3.14 on, Path.exists says that what it holds is not there: then it was SAFE."""
+    with public_folder() as folder:
+        closed = folder / "data"
+        (closed / "kafka").mkdir(parents=True)
+        file = folder / "server.properties"
+        file.write_text(CONFIG.format(log_dir=closed / "kafka"))
+        closed.chmod(0)
+
+        def answered() -> tuple[int, str]:
+            return main(asked(file, "--standalone")), capsys.readouterr().out
+
+        code, out = unprivileged(answered)
+        closed.chmod(0o700)
+    assert code == 1
+    assert out.startswith("REFUSED: Kafka refuses it: No available log directories to format.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "risk"),
+    [
+        (["--standalone"], "has no __cluster_metadata-0: the voters are not written to it"),
+        (
+            ["--initial-controllers", "1@host-1:9093:MvDxzVmcRsaTz33bUuRU6A"],
+            "with directory id d5efUia_RsKg158_0afzxQ: the voters name MvDxzVmcRsaTz33bUuRU6A for node 1",
+        ),
+    ],
+)
+def test_voters_that_are_not_written(
+    node: Path, words: list[str], risk: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The metadata log directory is formatted before, the tool passes over it; it was SAFE."""
+    meta = node.parent / "data" / "meta.properties"
+    meta.parent.mkdir()
+    meta.write_text(f"version=1\nnode.id=1\ncluster.id={CLUSTER}\ndirectory.id=d5efUia_RsKg158_0afzxQ\n")
+    assert main(asked(node, *words, "--ignore-formatted")) == 1
+    out = capsys.readouterr().out
+    assert out.startswith(f"RISKY: {meta.parent} is formatted already")
+    assert risk in out.splitlines()[0]
+    (meta.parent / "__cluster_metadata-0").mkdir()
+    assert main(asked(node, "--standalone", "--ignore-formatted")) == 0

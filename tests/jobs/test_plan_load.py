@@ -107,6 +107,71 @@ def test_a_bootstrap_checkpoint_without_metadata_version(load: Load, tmp_path: P
     assert "steps:\n  1. copy bootstrap.checkpoint from a node of the same cluster that starts" in out
 
 
+@pytest.mark.parametrize("cut", [1, 8])
+def test_a_log_of_the_leader_that_others_show_to_be_cut_off(load: Load, tmp_path: Path, cut: int) -> None:
+    """What else the leader had written is not known; it was SAFE, and so was a plan for the voters."""
+    load("4.3.1")
+    folder = tmp_path / "captures"
+    log = MutableLog.of(folder / "node-3" / LOG / "00000000000000000000.log")
+    log.batches = log.batches[:-cut]
+    log.write()
+    code, out = load("4.3.1")
+    gap = (
+        "NOT KNOWN: leader 3: its log lacks what it had written by then, as other logs show: copied in part, "
+        "or earlier\n"
+    )
+    assert (code, out.splitlines(keepends=True)[0]) == (1, gap)
+
+
+def test_a_log_of_another_topic_id(load: Load, tmp_path: Path) -> None:
+    """Kafka 4.3.1 ends with this very text; it was SAFE."""
+    load("4.3.1")
+    file = tmp_path / "captures" / "node-2" / LOG / "partition.metadata"
+    file.write_text(f"version: 0\ntopic_id: {'B' * 21}Q")
+    code, out = load("4.3.1")
+    assert code == 5
+    assert out.startswith(
+        f"REFUSED: Kafka 4.3 fails to start on 2@hhGPlVHKRveBalUKpbBWVA at topic id {'B' * 21}Q in "
+        f"{LOG}/partition.metadata: org.apache.kafka.common.errors.InconsistentTopicIdException: Tried to "
+        f"assign topic ID Optional[{'A' * 21}Q] to log for topic partition {LOG},but log already contained "
+        f"topic ID {'B' * 21}Q\n"
+    )
+    assert f"steps:\n  1. copy {LOG}/partition.metadata from a node of the same cluster that starts" in out
+
+
+STATIC = "tests/golden/static-upgrade/at-3.9.2"
+_STATIC_SOON = ("--now", "2026-11-21T10:15:00Z")
+
+
+def _of_static(folder: Path, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    main(["plan", "load", "4.3.1", "--captures", str(folder), *_STATIC_SOON, *words])
+    return capsys.readouterr().out
+
+
+def test_a_directory_without_meta_properties(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No node starts without it, and bootstrap.checkpoint is beside it; it was SAFE."""
+    folder = tmp_path / "captures"
+    shutil.copytree(STATIC, folder)
+    assert _of_static(folder, capsys).startswith("SAFE")
+    meta = folder / "node-2" / "meta.properties"
+    entries = dict(line.split("=") for line in meta.read_text().splitlines() if "=" in line)
+    meta.unlink()
+    out = _of_static(folder, capsys, "--cluster-id", entries["cluster.id"], "--node-id", "2")
+    assert out.startswith("NOT KNOWN: 2: meta.properties was not captured")
+
+
+def test_a_reserved_directory_id(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Kafka ends with `Invalid reserved directory ID`; it was SAFE."""
+    folder = tmp_path / "captures"
+    shutil.copytree(STATIC, folder)
+    meta = folder / "node-2" / "meta.properties"
+    kept = [line for line in meta.read_text().splitlines() if not line.startswith("directory.id")]
+    meta.write_text("\n".join([*kept, f"directory.id={'A' * 21}Q", ""]))
+    out = _of_static(folder, capsys)
+    assert out.startswith("NOT KNOWN: ")
+    assert f"no release starts with the reserved directory id {'A' * 21}Q" in out
+
+
 _UNREADABLE = [
     (framed(1, 99, 0, b"\0"), "Unknown metadata id 99"),
     (framed(2, 20, 0, b"\0"), "unknown frame version 2(only frame version 1 is supported)"),

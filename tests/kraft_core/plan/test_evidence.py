@@ -405,10 +405,10 @@ def test_what_is_known_beyond_the_captures_takes_safe_away() -> None:
 
 
 def test_a_leader_that_was_captured_before_it_changed_the_voters_may_have_changed_them_again() -> None:
-    """Leader 1 adds 3 with the record at 45. Of its log the end is taken away; the others hold all."""
+    """Leader 1 adds 3 with the record at 45. It was captured when its log ended; the others hold all."""
     for end in range(60, 9, -5):
         story = Story().leader(1, 0, 1, "1 2", sets="1 2").data(1, 3).voters(1, 45, "1 2 3")
-        story.capture("1", 1000, f"1:0-{end}", 1, leader_epoch_checkpoint=((1, 0),))
+        story.capture("1", 10 * end, f"1:0-{end}", 1, leader_epoch_checkpoint=((1, 0),))
         for name in ("2", "3"):
             story.capture(name, 1500, "1:0-60", 1, leader_epoch_checkpoint=((1, 0),))
         quorum = quorum_of(conclude(story.facts()), Registered(()))
@@ -423,6 +423,21 @@ def test_a_leader_that_was_captured_before_it_changed_the_voters_may_have_change
             assert missing == (
                 "leader 1 was captured before its log had {1,2,3} (VotersRecord 45/e1): capture it again"
             )
+
+
+def test_a_leader_whose_log_lacks_what_it_had_written_shows_nothing() -> None:
+    """Others hold what it wrote before it was captured: its log was copied in part; it was SAFE."""
+    for end, verdict in ((60, "safe"), (55, "not_known")):
+        story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3").data(1, 3)
+        story.capture("1", 1000, f"1:0-{end}", 1, leader_epoch_checkpoint=((1, 0),))
+        for name in ("2", "3"):
+            story.capture(name, 1500, "1:0-60", 1, leader_epoch_checkpoint=((1, 0),))
+        quorum = quorum_of(conclude(story.facts()), Registered(()))
+        assert quorum is not None
+        for action in (Lose((2,)), Remove(2)):
+            judged = judge(quorum, action)
+            assert judged.verdict.name == verdict, (end, judged.verdict.reason)
+            assert ("leader 1: its log lacks" in judged.verdict.reason) == (end == 55)
 
 
 def test_directories_of_one_node_captured_at_one_time_one_of_them_unknown() -> None:
