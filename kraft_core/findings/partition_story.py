@@ -101,7 +101,8 @@ def partition_story(
     words = trouble_words(partition, least)
     last = _last_trouble(of_partition, offset)
     lines = tuple(_lines(last, of_brokers)) if last is not None else ()
-    said = tuple(_sentences(partition, least, words, last, of_brokers))
+    unknown = max((e.offset for e in of_partition if not e.is_exact and e.offset <= offset), default=None)
+    said = tuple(_sentences(partition, least, words, last, of_brokers, unknown))
     end = None if last is None else last.end
     return PartitionStory(
         partition.topic_name,
@@ -179,7 +180,9 @@ def _sentences(
     words: str | None,
     trouble: _Trouble | None,
     of_brokers: Sequence[Event],
+    unknown: int | None,
 ) -> Iterator[str]:
+    """unknown: the offset of a checkpoint that alone shows what the partition was before."""
     leader = "no leader" if partition.leader < 0 else f"leader {partition.leader}"
     elr = f", ELR {id_list(partition.eligible_leader_replicas)}" if partition.eligible_leader_replicas else ""
     floor = "not in the log" if least is None else str(least)
@@ -192,7 +195,10 @@ def _sentences(
     if words is not None:
         yield f"So it was {words}."
     elif trouble is None:
-        yield "It had a leader and all replicas in sync, and the log shows no earlier problem."
+        known = "the log shows no earlier problem"
+        if unknown is not None:
+            known = f"the log shows no problem from offset {unknown} on; of what was before, it shows nothing"
+        yield f"It had a leader and all replicas in sync, and {known}."
     else:
         yield "It had a leader and all replicas in sync. The last problem before that:"
     if trouble is None:

@@ -89,6 +89,7 @@ class CapturedReplica:
         # The 0-0 checkpoint is from formatting: the log repeats the relevant part of it.
         replica._checkpoints = [checkpoint for checkpoint in whole if _end(checkpoint) > 0]
         replica._formatted_with = [checkpoint for checkpoint in whole if _end(checkpoint) == 0]
+        replica._note_cut_off()
         replica.notes += [f"{fault.file}: {fault.reason}" for fault in directory.faults]
         return replica
 
@@ -331,6 +332,13 @@ class CapturedReplica:
         if incomplete:
             self._note(f"{checkpoint.path.name} is not a complete checkpoint: {incomplete}")
         return not incomplete
+
+    def _note_cut_off(self) -> None:
+        """Kafka's log ends at its checkpoints or above: else a part of it was not copied."""
+        end = self._batches[-1].header.next_offset if self._batches else None
+        reached = max(map(_end, self._checkpoints), default=0)
+        if end is not None and end < reached:
+            self._note(missing_offsets(end, reached))
 
     def _index(self, segments: Iterable[SegmentFile]) -> Iterator[_Batch]:
         """Every batch that continues the previous one; overlaps are skipped, gaps and damage are noted."""

@@ -123,3 +123,29 @@ def test_a_log_without_its_beginning_is_no_proof(
     assert "warning: " in err
     assert main(["explain", "--captures", str(node), "--topic", "t-rf2", "--partition", "99"]) == 1
     assert "by the rest, topic t-rf2 has no partition 99" in capsys.readouterr().err
+
+
+def test_a_log_that_ends_below_its_checkpoint(
+    golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its last segment was not copied; what happened there was taken for nothing, without a word."""
+    copy = tmp_path / "node-1"
+    shutil.copytree(golden / "dynamic-membership/node-1", copy)
+    (copy / "__cluster_metadata-0/00000000000000002589.log").unlink()
+    assert main(["explain", "--captures", str(copy), "--topic", "t-small", "--partition", "0"]) == 1
+    assert "warning: offsets 2589 to 3691 are missing" in capsys.readouterr().err
+
+
+def test_problems_before_a_checkpoint_are_not_known(
+    golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kafka deletes the log below a checkpoint; the answer was that there was no earlier problem."""
+    copy, words = tmp_path / "node-1", ("--topic", "t-small", "--partition", "0", "--at", "2000")
+    shutil.copytree(golden / "dynamic-membership/node-1", copy)
+    assert main(["explain", "--captures", str(copy), *words]) == 0
+    assert "The last problem before that" in capsys.readouterr().out
+    for segment in ("00000000000000000000", "00000000000000000697"):
+        (copy / f"__cluster_metadata-0/{segment}.log").unlink()
+    assert main(["explain", "--captures", str(copy), *words]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "no problem from offset 1955 on; of what was before, it shows nothing." in said
