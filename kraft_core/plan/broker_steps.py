@@ -12,7 +12,7 @@ from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS
 from kraft_core.plan.broker_words import partition_words
 from kraft_core.plan.captured_quorum import CapturedQuorum
-from kraft_core.plan.reassignment import move_off
+from kraft_core.plan.reassignment import execute_option, move_off
 from kraft_core.plan.steps import PlanStep, bootstrap
 
 
@@ -62,7 +62,7 @@ def _reassign(image: Image, broker_id: int, held: Sequence[Partition], servers: 
         )
     if moved.moves:
         yield PlanStep("write the new assignment", f"echo {quote(moved.json)} > {file}")
-        yield PlanStep("move them", f"{tool} --execute")
+        yield PlanStep("move them", f"{tool} {execute_option(image)}")
         yield PlanStep("wait", f"{tool} --verify", "each reassignment is completed")
 
 

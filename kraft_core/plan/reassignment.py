@@ -67,3 +67,12 @@ def _choose(
 
 def _is_cordoned(broker: Broker) -> bool:
     return bool(broker.cordoned_log_dirs) and set(broker.log_dirs) <= set(broker.cordoned_log_dirs or ())
+
+
+def execute_option(image: Image) -> str:
+    """How kafka-reassign-partitions starts a reassignment: while others are in progress, it refuses a plain
+    --execute (KIP-455).
+    """
+    held: Iterable[tuple[object, Partition]] = image.tables.items(PARTITIONS)
+    in_progress = any(partition.adding_replicas or partition.removing_replicas for _, partition in held)
+    return "--execute --additional" if in_progress else "--execute"

@@ -10,6 +10,7 @@ from typing import Any
 
 from kraft_core.image.partitions import NO_LEADER
 from kraft_core.plan.broker_words import partition_words
+from kraft_core.plan.reassignment import execute_option
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.steps import PlanStep
 from kraft_core.plan.topic_changes import (
@@ -75,12 +76,13 @@ class ReassignPartitions:
     def steps(self, controller: ActiveController, servers: str) -> Iterator[PlanStep]:
         tool = f"{REASSIGN_TOOL} {servers} --reassignment-json-file {_FILE}"
         ended = [move for move in self.moves if move.replicas is None]
-        for moves, option in ((ended, "--cancel"), ([m for m in self.moves if m not in ended], "--execute")):
+        begun = [move for move in self.moves if move.replicas is not None]
+        for moves, option in ((ended, "--cancel"), (begun, execute_option(controller.image))):
             if not moves:
                 continue
             yield PlanStep("write the file", f"echo {quote(_json(controller, moves))} > {_FILE}")
             yield PlanStep("cancel" if option == "--cancel" else "move", f"{tool} {option}")
-        if len(ended) < len(self.moves):
+        if begun:
             yield PlanStep("wait", f"{tool} --verify", "each reassignment is completed")
 
 

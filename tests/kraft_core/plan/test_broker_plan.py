@@ -237,6 +237,8 @@ def test_a_broker_with_partitions_is_moved_off_first() -> None:
         "bin/kafka-reassign-partitions.sh --bootstrap-server host-12:9092,host-13:9092 "
         "--reassignment-json-file remove-broker-11.json --execute"
     )
+    made = remove(partition(0, (11, 12)), partition(1, (12, 13), adding_replicas=(13,)), MIN_ISR_1)
+    assert (made.steps[1].command or "").endswith("--execute --additional")
 
 
 def test_the_last_copy_is_named() -> None:

@@ -330,6 +330,15 @@ def test_reassignments() -> None:
     assert reassign((11, 99)).error is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
+@pytest.mark.parametrize("in_progress", [{"adding_replicas": (13,)}, {"removing_replicas": (12,)}])
+def test_kafkas_tool_needs_an_option_while_others_are_reassigned(in_progress: dict[str, Any]) -> None:
+    """Not where nothing else moves."""
+    other = partition(1, **in_progress)
+    for changes, option in ((), "--execute"), ((other,), "--execute --additional"):
+        (command,) = (step.command for step in reassign((12, 11), *changes).steps if step.what == "move")
+        assert (command or "").endswith(f"--reassignment-json-file reassignment.json {option}")
+
+
 def test_a_partition_that_changed_twice_in_what_is_not_committed() -> None:
     found = replace(loaded(), unproven=((partition(0, leader=12),), (partition(0),)))
     for election in ({"orders": (0,)}, {"orders": ()}, {}):
