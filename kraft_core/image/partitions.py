@@ -36,6 +36,15 @@ class Partition:
     leader_epoch: int
     partition_epoch: int
 
+    @property
+    def is_reassigned(self) -> bool:
+        """Whether a reassignment is in progress (PartitionReassignmentReplicas)."""
+        return bool(self.adding_replicas or self.removing_replicas)
+
+    def directory_of(self, broker_id: int) -> str:
+        """The log directory of a replica. Raises ValueError if the broker has none."""
+        return self.directories[self.replicas.index(broker_id)]
+
 
 def create(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
     """PARTITION_RECORD: a full registration, which replaces an earlier one."""

@@ -52,7 +52,7 @@ def _partition_line(image: Image, partition: Partition, is_whole: bool) -> str:
         f"\tLeader: {_leader(image, partition, is_whole)}"
         f"\tReplicas: {_ids(partition.replicas)}\tIsr: {_ids(partition.isr)}"
     )
-    if partition.adding_replicas or partition.removing_replicas:
+    if partition.is_reassigned:
         line += f"\tAdding Replicas: {_ids(partition.adding_replicas)}"
         line += f"\tRemoving Replicas: {_ids(partition.removing_replicas)}"
     elr, last_known = partition.eligible_leader_replicas, partition.last_known_elr

@@ -118,4 +118,4 @@ def _may_lead(image: Image, partition: Partition, replica: int, lost: int) -> bo
     broker: Broker | None = image.tables.get(BROKERS, (replica,))
     if broker is None or replica == lost or not broker.is_active:
         return False
-    return is_online(broker, partition.directories[partition.replicas.index(replica)])
+    return is_online(broker, partition.directory_of(replica))

@@ -23,7 +23,7 @@ from kraft_core.plan.captured_metadata import CapturedMetadata
 from kraft_core.plan.captured_quorum import CapturedQuorum
 from kraft_core.plan.migration import migration_of
 from kraft_core.plan.risks import Risk
-from kraft_core.plan.states_between import of_broker, unproven_gap
+from kraft_core.plan.states_between import not_proven, of_broker
 from kraft_core.plan.steps import CAPTURE_MORE, PlanStep
 from kraft_core.plan.verdicts import Judged, judge
 from kraft_core.protocol.errors import ErrorCode
@@ -122,15 +122,11 @@ def _unseen(
     """What the captures do not show: a refusal needs the leader's log, anything else that it leads, too."""
     leader = metadata.quorum.leader_log_gap if made.verdict == "refused" else metadata.quorum.leader_gap
     yield from (words for words in (leader, metadata.gap) if words is not None)
-    then, now = metadata.committed, _ruling(image, change, controller_id)
-    if then is None:
-        yield "the captures do not prove this metadata committed"
-    elif _ruling(then, change, controller_id) != now:
-        yield "it depends on records at the log's end that are not proven committed"
-    elif made.verdict == "safe":
-        concerns = of_broker(change.broker_id, (MIN_ISR, UNCLEAN_ELECTION))
-        gap = unproven_gap(metadata, concerns, lambda state: _ruling(state, change, controller_id) == now)
-        yield from () if gap is None else (gap,)
+    now = _ruling(image, change, controller_id)
+    concerns = of_broker(change.broker_id, (MIN_ISR, UNCLEAN_ELECTION))
+    yield from not_proven(
+        metadata, made.verdict, concerns, lambda state: _ruling(state, change, controller_id) == now
+    )
 
 
 def _ruling(image: Image, change: BrokerChange, controller_id: int) -> object:

@@ -29,7 +29,7 @@ from kraft_core.plan.held_partitions import (
 )
 from kraft_core.plan.risks import Risk
 from kraft_core.plan.start_failures import StartFailure, copied_twice, start_failures
-from kraft_core.plan.states_between import of_broker, unproven_gap
+from kraft_core.plan.states_between import not_proven, of_broker
 from kraft_core.plan.steps import CAPTURE_MORE, PlanStep
 from kraft_core.restore.broker_dirs import BrokerLogDir, BrokersEvidence, HeldPartition
 from kraft_core.wording import count, first_named
@@ -81,16 +81,10 @@ def plan_start(start: BrokerStart, broker_id: int) -> Answer:
     judged = _judge(start, broker_id, metadata.image)
     made = _answer(start, question, judged)
     questions = [*metadata.gaps, *_written_later(start, broker_id, metadata.image), *judged.missing]
-    if metadata.committed is None:
-        questions.append("the captures do not prove this metadata committed")
-    elif _judge(start, broker_id, metadata.committed) != judged:
-        questions.append("it depends on records at the log's end that are not proven committed")
-    elif made.verdict == "safe":
-        # In between, a replica may not have been assigned to the broker, which would make it stray.
-        gap = unproven_gap(
-            metadata, of_broker(broker_id), lambda state: _judge(start, broker_id, state) == judged
-        )
-        questions += [] if gap is None else [gap]
+    # Between the ends, a replica may not have been assigned to the broker, which would make it stray.
+    questions += not_proven(
+        metadata, made.verdict, of_broker(broker_id), lambda state: _judge(start, broker_id, state) == judged
+    )
     if not questions:
         return made
     reason = f"{questions[0]}; otherwise, by the captures: {made.verdict}, {made.reason}"
@@ -132,14 +126,15 @@ def _judge(start: BrokerStart, broker_id: int, image: Image) -> _Judged:
         return _Judged((), None, tuple(missing))
     given = {log_dir.directory_id for log_dir in own.values()}
     missing += [f"its log directory {each} was not given" for each in broker.log_dirs if each not in given]
-    risks = [*_stray(own, broker_id, image), *_misplaced(own, broker, image)]
-    risks += [
+    risks = (
+        *_stray(own, broker_id, image),
+        *_misplaced(own, broker, image),
         *_restored(own, broker, image),
         *_misnamed(own, broker_id, image),
         *_lacking(own, image),
-    ]
+    )
     failures = (*start_failures(own), *_held_twice(own, broker_id, image))
-    return _Judged(tuple(risks), next(iter(failures), None), tuple(missing))
+    return _Judged(risks, next(iter(failures), None), tuple(missing))
 
 
 def _held_twice(own: Mapping[str, BrokerLogDir], broker_id: int, image: Image) -> Iterator[StartFailure]:
@@ -210,20 +205,27 @@ def _misplaced(own: Mapping[str, BrokerLogDir], broker: Broker, image: Image) ->
         )
 
 
+def _kept(
+    own: Mapping[str, BrokerLogDir], broker_id: int, image: Image
+) -> Iterator[tuple[str, HeldPartition, Partition]]:
+    """What is not stray: its log directory's path, and the partition that the metadata assigns."""
+    for path, log_dir in own.items():
+        for each in log_dir.held:
+            assigned: Partition | None = image.tables.get(PARTITIONS, each.key)
+            if assigned is not None and not is_stray(each, broker_id, image):
+                yield path, each, assigned
+
+
 def _restored(own: Mapping[str, BrokerLogDir], broker: Broker, image: Image) -> Iterator[Risk]:
     """Replicas that the metadata has in a directory that failed: what is here is another, perhaps older copy.
 
     The broker serves it all the same and, where its replica is the last in the ISR, leads with it.
     """
     found: list[str] = []
-    for path, log_dir in own.items():
-        for each in log_dir.held:
-            assigned: Partition | None = image.tables.get(PARTITIONS, each.key)
-            if assigned is None or is_stray(each, broker.broker_id, image):
-                continue
-            directory = assigned.directories[assigned.replicas.index(broker.broker_id)]
-            if directory != log_dir.directory_id and not is_online(broker, directory):
-                found.append(f"{each.name} in {path}")
+    for path, each, assigned in _kept(own, broker.broker_id, image):
+        directory = assigned.directory_of(broker.broker_id)
+        if directory != own[path].directory_id and not is_online(broker, directory):
+            found.append(f"{each.name} in {path}")
     if found:
         yield Risk(
             "failed_directory",
@@ -234,12 +236,11 @@ def _restored(own: Mapping[str, BrokerLogDir], broker: Broker, image: Image) -> 
 
 def _misnamed(own: Mapping[str, BrokerLogDir], broker_id: int, image: Image) -> Iterator[Risk]:
     """Directories that Kafka keeps by their topic id, but loads as partitions of the topic that they name."""
-    found: list[str] = []
-    for each in (each for log_dir in own.values() for each in log_dir.held):
-        assigned: Partition | None = image.tables.get(PARTITIONS, each.key)
-        if assigned is None or is_stray(each, broker_id, image) or assigned.topic_name == each.topic_name:
-            continue
-        found.append(f"{each.name} of topic id {each.topic_id}, which is {assigned.topic_name}")
+    found = [
+        f"{each.name} of topic id {each.topic_id}, which is {assigned.topic_name}"
+        for _, each, assigned in _kept(own, broker_id, image)
+        if assigned.topic_name != each.topic_name
+    ]
     if found:
         words = (
             "directories have the name of one topic and the id of another: the broker uses them for neither"

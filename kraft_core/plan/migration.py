@@ -16,7 +16,7 @@ from kraft_core.image.tables import BROKERS, CONTROLLERS, ZK_MIGRATION
 from kraft_core.plan.answer import Answer
 from kraft_core.plan.captured_metadata import CapturedMetadata
 from kraft_core.plan.risks import Risk
-from kraft_core.plan.states_between import of_kinds, unproven_gap
+from kraft_core.plan.states_between import not_proven, of_kinds
 from kraft_core.plan.steps import CAPTURE_MORE, PlanStep
 
 QUESTION = "finish the migration from ZooKeeper"
@@ -59,15 +59,9 @@ def plan_migration(metadata: CapturedMetadata) -> Answer:
         return Answer(QUESTION, "not_known", missing[0], missing=missing)
     state = migration_of(metadata.image)
     made = answer_in(state)
-    open_questions = list(metadata.gaps)
-    if metadata.committed is None:
-        open_questions.append("the captures do not prove this metadata committed")
-    elif migration_of(metadata.committed) != state:
-        open_questions.append("it depends on records at the log's end that are not proven committed")
-    elif made.verdict == "safe":
-        concerns = of_kinds(ZK_MIGRATION, BROKERS, CONTROLLERS)
-        gap = unproven_gap(metadata, concerns, lambda image: migration_of(image) == state)
-        open_questions += [] if gap is None else [gap]
+    concerns = of_kinds(ZK_MIGRATION, BROKERS, CONTROLLERS)
+    doubts = not_proven(metadata, made.verdict, concerns, lambda image: migration_of(image) == state)
+    open_questions = [*metadata.gaps, *doubts]
     if not open_questions or made.verdict == "not_known":
         return made
     reason = f"{open_questions[0]}; otherwise, by the captures: {made.verdict}, {made.reason}"

@@ -74,5 +74,4 @@ def execute_option(image: Image) -> str:
     --execute (KIP-455).
     """
     held: Iterable[tuple[object, Partition]] = image.tables.items(PARTITIONS)
-    in_progress = any(partition.adding_replicas or partition.removing_replicas for _, partition in held)
-    return "--execute --additional" if in_progress else "--execute"
+    return "--execute --additional" if any(each.is_reassigned for _, each in held) else "--execute"

@@ -15,15 +15,31 @@ from kraft_core.image.configs import TOPIC_RESOURCE
 from kraft_core.image.image import Image
 from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS, CONFIGS, FEATURES, PARTITIONS, TOPICS, ZK_MIGRATION
+from kraft_core.plan.answer import AnswerName
 from kraft_core.plan.captured_metadata import CapturedMetadata
 
 MOST_STATES, MOST_CHANGES = 32, 200_000
 """As many are examined, of as many changes; where there are more, the answer is not known."""
 
+_IT_DEPENDS = "it depends on records at the log's end that are not proven committed"
 _TOO_MUCH = "too much changed in records at the log's end that are not proven committed: capture again"
 
 Concerns = Callable[[Change, Any | None], bool]
 """Whether an answer may depend on a change of a thing, given what it was before."""
+
+
+def not_proven(
+    metadata: CapturedMetadata, verdict: AnswerName, concerns: Concerns, agrees: Callable[[Image], bool]
+) -> Iterator[str]:
+    """Why an answer by the log's end may not hold by what is proven committed or, if it is SAFE, between the
+    two. agrees: as of unproven_gap.
+    """
+    if metadata.committed is None:
+        yield "the captures do not prove this metadata committed"
+    elif not agrees(metadata.committed):
+        yield _IT_DEPENDS
+    elif verdict == "safe" and (gap := unproven_gap(metadata, concerns, agrees)) is not None:
+        yield gap
 
 
 def unproven_gap(
@@ -40,7 +56,7 @@ def unproven_gap(
         if nth == MOST_STATES:
             return _TOO_MUCH
         if not agrees(state):
-            return "it depends on records at the log's end that are not proven committed"
+            return _IT_DEPENDS
     return None
 
 

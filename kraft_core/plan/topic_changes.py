@@ -51,7 +51,7 @@ def after_reassignments(
     """
     found: list[PartitionAfter] = []
     for begun in (each.after for each in changes):
-        if not (begun.adding_replicas or begun.removing_replicas):
+        if not begun.is_reassigned:
             continue
         isr = (*begun.isr, *(each for each in begun.adding_replicas if each not in begun.isr))
         target = replace(Target.of(begun), isr=isr)

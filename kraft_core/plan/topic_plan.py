@@ -34,7 +34,7 @@ from kraft_core.plan.broker_steps import bootstrap_server
 from kraft_core.plan.captured_metadata import CapturedMetadata
 from kraft_core.plan.feature_control import supported_by
 from kraft_core.plan.risks import Risk
-from kraft_core.plan.states_between import unproven_gap
+from kraft_core.plan.states_between import not_proven
 from kraft_core.plan.steps import CAPTURE_MORE, PlanStep
 from kraft_core.plan.topic_words import ALL_PARTITIONS, cluster_words, result_words
 from kraft_core.plan.verdicts import judge
@@ -179,17 +179,13 @@ def _unseen(
         yield f"it depends on whether the controller knows from heartbeats that {names} shut down"
     if metadata.committed is None:
         yield "nothing that was captured proves this metadata committed"
-    elif any(each.ruling != outcomes[0].ruling for each in _outcomes(asked, metadata.committed, leader_id)):
-        yield "it depends on records at the log's end that are not proven committed"
-    elif made.verdict == "safe":
-        gap = unproven_gap(
-            metadata,
-            partial(_concerns, set(asked.change.names)),
-            lambda state: all(
-                each.ruling == outcomes[0].ruling for each in _outcomes(asked, state, leader_id)
-            ),
-        )
-        yield from () if gap is None else (gap,)
+        return
+    yield from not_proven(
+        metadata,
+        made.verdict,
+        partial(_concerns, set(asked.change.names)),
+        lambda state: all(each.ruling == outcomes[0].ruling for each in _outcomes(asked, state, leader_id)),
+    )
 
 
 def _concerns(names: Collection[str], change: Change, before: Any | None) -> bool:

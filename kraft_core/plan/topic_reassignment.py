@@ -106,7 +106,7 @@ def _waits(controller: ActiveController, changes: Sequence[PartitionAfter]) -> I
         each.before
         for each in changes
         if any(not controller.is_active(replica) for replica in each.after.adding_replicas)
-        or (each.after.leader == NO_LEADER and (each.after.adding_replicas or each.after.removing_replicas))
+        or (each.after.leader == NO_LEADER and each.after.is_reassigned)
     ]
     if waiting:
         words = f"brokers that are down must come back before it ends: {partition_words(waiting)}"
@@ -129,8 +129,7 @@ def _replaced(moves: Sequence[PartitionMove], changes: Sequence[PartitionAfter])
     replaced = [
         each.before
         for each in changes
-        if (each.before.topic_name, each.before.partition_id) in wanted
-        and (each.before.adding_replicas or each.before.removing_replicas)
+        if (each.before.topic_name, each.before.partition_id) in wanted and each.before.is_reassigned
     ]
     if replaced:
         words = f"a reassignment in progress is replaced: {partition_words(replaced)}"

@@ -88,7 +88,7 @@ class ActiveController:
         broker = self.broker(replica)
         if broker is None or not broker.is_active:
             return False
-        return is_online(broker, partition.directories[partition.replicas.index(replica)])
+        return is_online(broker, partition.directory_of(replica))
 
     def topic_configs(self, name: str) -> dict[str, str]:
         """The topic's own."""

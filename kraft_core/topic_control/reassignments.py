@@ -80,7 +80,7 @@ def _toward(partition: Partition, replicas: tuple[int, ...]) -> Target:
 
 def _check_factor(partition: Partition, wanted: int) -> None:
     has = len(partition.replicas)
-    if partition.adding_replicas or partition.removing_replicas:
+    if partition.is_reassigned:
         after = {*partition.replicas, *partition.adding_replicas} - set(partition.removing_replicas)
         has = len(after)
     if has != wanted:

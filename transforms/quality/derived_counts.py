@@ -114,9 +114,10 @@ def not_evaluated(lake: Location, clusters: Collection[str] | None = None) -> li
 
     With `failure`, why their newest captures could not be derived, or `is_ingested`: they were only ingested.
     """
-    columns = ("cluster_id", "failure")
-    failed = rows_with(lake, DERIVATIONS, columns, ds.field("failure").is_valid(), **_of(clusters))
-    behind = sorted(ingested(lake, clusters) - _failed(failed))
+    is_behind = ds.field("failure").is_valid() | ds.field("ingested_by").is_valid()
+    found = rows_with(lake, DERIVATIONS, ("cluster_id", "failure"), is_behind, **_of(clusters))
+    failed = [row for row in found if row["failure"] is not None]
+    behind = sorted(row["cluster_id"] for row in found if row["failure"] is None)
     return [*failed, *({"cluster_id": cluster, "is_ingested": True} for cluster in behind)]
 
 

@@ -19,7 +19,7 @@ from kraft_core.plan.plan import plan
 from kraft_core.plan.registrations import Registered
 from kraft_core.plan.risks import risks
 from kraft_core.plan.standings import Standing
-from kraft_core.plan.verdicts import judge
+from kraft_core.plan.verdicts import Judged, judge
 from kraft_core.raft.voters import Endpoint
 from kraft_core.simulation.setup import Setup
 from tests.kraft_core.evidence.narrated import Story
@@ -404,17 +404,21 @@ def test_what_is_known_beyond_the_captures_takes_safe_away() -> None:
         assert words in judged.missing
 
 
+def judged_by_copies(story: Story, at: int, end: int) -> list[Judged]:
+    """Of leader 1 of epoch 1, captured at a time (ms) with its log up to an end; 2 and 3 hold it up to 60."""
+    story.capture("1", at, f"1:0-{end}", 1, leader_epoch_checkpoint=((1, 0),))
+    for name in ("2", "3"):
+        story.capture(name, 1500, "1:0-60", 1, leader_epoch_checkpoint=((1, 0),))
+    quorum = quorum_of(conclude(story.facts()), Registered(()))
+    assert quorum is not None
+    return [judge(quorum, action) for action in (Lose((2,)), Remove(2))]
+
+
 def test_a_leader_that_was_captured_before_it_changed_the_voters_may_have_changed_them_again() -> None:
     """Leader 1 adds 3 with the record at 45. It was captured when its log ended; the others hold all."""
     for end in range(60, 9, -5):
         story = Story().leader(1, 0, 1, "1 2", sets="1 2").data(1, 3).voters(1, 45, "1 2 3")
-        story.capture("1", 10 * end, f"1:0-{end}", 1, leader_epoch_checkpoint=((1, 0),))
-        for name in ("2", "3"):
-            story.capture(name, 1500, "1:0-60", 1, leader_epoch_checkpoint=((1, 0),))
-        quorum = quorum_of(conclude(story.facts()), Registered(()))
-        assert quorum is not None
-        for action in (Lose((2,)), Remove(2)):
-            judged = judge(quorum, action)
+        for judged in judged_by_copies(story, 10 * end, end):
             if end > 45:
                 assert judged.verdict.name == "safe", (end, judged.verdict.reason)
                 continue
@@ -429,13 +433,7 @@ def test_a_leader_whose_log_lacks_what_it_had_written_shows_nothing() -> None:
     """Others hold what it wrote before it was captured: its log was copied in part; it was SAFE."""
     for end, verdict in ((60, "safe"), (55, "not_known")):
         story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3").data(1, 3)
-        story.capture("1", 1000, f"1:0-{end}", 1, leader_epoch_checkpoint=((1, 0),))
-        for name in ("2", "3"):
-            story.capture(name, 1500, "1:0-60", 1, leader_epoch_checkpoint=((1, 0),))
-        quorum = quorum_of(conclude(story.facts()), Registered(()))
-        assert quorum is not None
-        for action in (Lose((2,)), Remove(2)):
-            judged = judge(quorum, action)
+        for judged in judged_by_copies(story, 1000, end):
             assert judged.verdict.name == verdict, (end, judged.verdict.reason)
             assert ("leader 1: its log lacks" in judged.verdict.reason) == (end == 55)
 
