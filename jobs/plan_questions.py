@@ -120,8 +120,8 @@ def add_broker_dirs(parser: argparse.ArgumentParser) -> None:
         default=[],
         action=AddValues,
         metavar="PATH",
-        help="start-broker: all log directories of the broker, or copies of their meta.properties and of "
-        "each partition's partition.metadata",
+        help="start-broker: all log directories of the broker, or copies of their meta.properties and "
+        ".kafka_cleanshutdown and of each partition's partition.metadata",
     )
 
 

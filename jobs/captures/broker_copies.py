@@ -1,8 +1,8 @@
 """A copy of a broker's log directory without messages: whose it is, and which partitions it holds.
 
 Of each partition its partition.metadata (the topic id) and leader-epoch-checkpoint are copied; of a folder
-with which no broker starts the name. The broker may run: what it creates or deletes meanwhile is in the copy
-or not. capture.json states when the copy was made.
+with which no broker starts the name; and the file that a broker leaves as it shuts down. The broker may run:
+what it creates or deletes meanwhile is in the copy or not. capture.json states when the copy was made.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from kraft_core.format.side_files import (
     read_meta_properties,
     side_file_text,
 )
+from kraft_core.restore.broker_dirs import CLEAN_SHUTDOWN
 
 PARTITION_FILES = ("partition.metadata", "leader-epoch-checkpoint")
 _PARTITION = re.compile(r".+-\d+(\..+)?", re.ASCII)
@@ -53,7 +54,8 @@ def copy_broker_dir(source: Path, target: Path, moment: datetime, host: str) -> 
     partial = home / f"{COPYING}{name}"
     partial.mkdir(parents=True)
     try:
-        copy_if_there(source / "meta.properties", partial)
+        for file in ("meta.properties", CLEAN_SHUTDOWN):
+            copy_if_there(source / file, partial)
         partitions = [folder for folder in sorted(source.iterdir()) if _is_partition(folder)]
         for folder in partitions:
             held = partial / folder.name

@@ -18,6 +18,7 @@ from typing import Any, cast
 from kraft_core.messages.uuid_text import ZERO_UUID, uuid_bytes
 
 MAX_SIDE_FILE_BYTES = 1024 * 1024
+NO_EPOCH = -1
 # Characters of a longer message that are kept, of its beginning and of its end.
 _MOST_SHOWN, _LAST_SHOWN = 200, 100
 # The years in which a KRaft log can have been captured: Kafka 2.8 of 2021 had the first.
@@ -168,6 +169,13 @@ def read_partition_metadata(text: str) -> str:
     if version != 0 or not _is_uuid(topic_id):
         raise InvalidSideFileError(f"version {version}, topic_id {topic_id!r}")
     return topic_id
+
+
+def read_clean_shutdown(text: str) -> int:
+    """The broker epoch in .kafka_cleanshutdown (Kafka's CleanShutdownFileHandler); NO_EPOCH in the empty file
+    of releases before 3.7.
+    """
+    return NO_EPOCH if not text else _number(_json_object(text), "brokerEpoch", 64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from kraft_core.format.side_files import NO_EPOCH
 from kraft_core.image.brokers import Broker, is_online
+from kraft_core.image.change import Key
+from kraft_core.image.effective_configs import elr_enabled
 from kraft_core.image.image import Image
 from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS, PARTITIONS
@@ -96,14 +99,24 @@ def plan_start(start: BrokerStart, broker_id: int) -> Answer:
 
 
 def _written_later(start: BrokerStart, broker_id: int, image: Image) -> Iterator[str]:
-    """Why the metadata is older than the directories: messages of a leader epoch that it does not have yet.
+    """Why the metadata is older than the directories: a shutdown of a later broker epoch, or messages of a
+    leader epoch that it does not have yet.
 
     If the controllers have not, either, their metadata went back: brokers truncate messages, or never return
     to the ISR.
     """
+    broker: Broker | None = image.tables.get(BROKERS, (broker_id,))
+    own = {path: log_dir for path, log_dir in start.log_dirs.items() if log_dir.broker_id == broker_id}
+    for path, log_dir in own.items():
+        last_run = log_dir.clean_shutdown
+        if broker is not None and last_run is not None and last_run > broker.broker_epoch:
+            yield (
+                f"{path} was last used in broker epoch {last_run}, which is later than {broker.broker_epoch} "
+                "in the captured metadata"
+            )
     later: list[str] = []
-    for log_dir in start.log_dirs.values():
-        for each in log_dir.held if log_dir.broker_id == broker_id else ():
+    for log_dir in own.values():
+        for each in log_dir.held:
             partition: Partition | None = image.tables.get(PARTITIONS, each.key)
             if partition is not None and each.leader_epoch > partition.leader_epoch:
                 later.append(f"{each.name} of epoch {each.leader_epoch}, not {partition.leader_epoch}")
@@ -132,6 +145,7 @@ def _judge(start: BrokerStart, broker_id: int, image: Image) -> _Judged:
         *_restored(own, broker, image),
         *_misnamed(own, broker_id, image),
         *_lacking(own, image),
+        *_unclean(own, broker, image),
     )
     failures = (*start_failures(own), *_held_twice(own, broker_id, image))
     return _Judged(risks, next(iter(failures), None), tuple(missing))
@@ -257,6 +271,30 @@ def _lacking(own: Mapping[str, BrokerLogDir], image: Image) -> Iterator[Risk]:
         yield Risk("lacking_replica", f"the broker starts these replicas without messages: {_named(words)}")
 
 
+def _unclean(own: Mapping[str, BrokerLogDir], broker: Broker, image: Image) -> Iterator[Risk]:
+    """Partitions of which only this broker has a replica in sync, after a shutdown that was not clean.
+
+    With eligible leader replicas the controller takes the broker out of their ISR and ELR as it registers,
+    and elects it again only as the last known leader; otherwise it leads as if nothing was missing.
+    Source: LogManager.readBrokerEpochFromCleanShutdownFiles, ReplicationControlManager.handleBrokerShutdown.
+    """
+    clean = {broker.broker_epoch} if elr_enabled(image) else {broker.broker_epoch, NO_EPOCH}
+    unclean = [path for path, log_dir in own.items() if log_dir.clean_shutdown not in clean]
+    partitions: Iterator[tuple[Key, Partition]] = image.tables.items(PARTITIONS)
+    last = [
+        f"{each.topic_name}-{each.partition_id}"
+        for _, each in partitions
+        if {*each.isr, *each.eligible_leader_replicas} == {broker.broker_id}
+    ]
+    if unclean and last:
+        yield Risk(
+            "unclean_shutdown",
+            f"the last shutdown was not clean (broker epoch {broker.broker_epoch} is not in "
+            f".kafka_cleanshutdown of {_named(unclean)}), so messages that the broker had not flushed may be "
+            f"lost where no other replica is in sync: {_named(last)}",
+        )
+
+
 def duplicates(own: Mapping[str, BrokerLogDir], broker_id: int, image: Image) -> Iterator[str]:
     """Kafka's message for each partition, and each future copy, that two directories hold; no stray ones.
 
@@ -299,6 +337,15 @@ def _steps(risks: Sequence[Risk]) -> Iterator[PlanStep]:
         )
     if "lacking_replica" in names:
         yield PlanStep("find the missing directories first: another replica must have their messages")
+    if "unclean_shutdown" in names:
+        yield PlanStep(
+            "if these are copies of before the broker stopped, copy again",
+            "kraftlake capture --broker-dirs LOG_DIR... --to FOLDER",
+        )
+        yield PlanStep(
+            "find out how the broker stopped: if only its process ended, all that it wrote is there; if its "
+            "host did, compare the logs of the other replicas first"
+        )
 
 
 def _named(words: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from kraft_core.format.log_dirs import LOG_DIR_NAME, is_log_folder
 from kraft_core.format.side_files import (
     InvalidSideFileError,
     read_capture_json,
+    read_clean_shutdown,
     read_leader_epoch_checkpoint,
     read_meta_properties,
     read_partition_metadata,
@@ -34,6 +35,7 @@ from kraft_core.restore.later import BECOMES_STRAY, TOPICS_UNKNOWN, Consequence
 from kraft_core.restore.replay import PartitionKey, ReplayedLog
 from kraft_core.wording import first_named
 
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _PARTITION = re.compile(r"(.+)-(\d+)(\.[^.]+-(delete|stray|future))?", re.ASCII)
 # What follows the name of a directory that the broker serves, or is about to.
 _IN_USE = (None, "future")
@@ -74,7 +76,9 @@ class BrokerLogDir:
     """One of a broker's log directories. directory_id: None before Kafka 3.7. held: its partitions, by name;
     not what is stray or deleted. copied_at (ms): of a copy, by its capture.json; None where it is none.
     foreign: names of folders that are no partition's, with which Kafka does not start. has_metadata_log: it
-    holds a metadata log, too.
+    holds a metadata log, too. clean_shutdown: the broker epoch in its .kafka_cleanshutdown, which a broker
+    writes as it shuts down and removes as it starts (NO_EPOCH: a file without one, as before 3.7); None if
+    there is none, or one that Kafka cannot read.
     """
 
     broker_id: int
@@ -83,6 +87,7 @@ class BrokerLogDir:
     copied_at: int | None = None
     foreign: tuple[str, ...] = ()
     has_metadata_log: bool = False
+    clean_shutdown: int | None = None
 
 
 def broker_log_dir(log_dir: Path, cluster_id: str | None) -> BrokerLogDir:
@@ -99,7 +104,15 @@ def broker_log_dir(log_dir: Path, cluster_id: str | None) -> BrokerLogDir:
     foreign = tuple(name for name in names if not is_log_folder(name))
     has_log = LOG_DIR_NAME in names or (note is not None and note.metadata_log)
     copied_at = None if note is None else note.captured_at
-    return BrokerLogDir(meta.node_id, meta.directory_id, held, copied_at, foreign, has_log)
+    clean = _clean_shutdown(log_dir / CLEAN_SHUTDOWN)
+    return BrokerLogDir(meta.node_id, meta.directory_id, held, copied_at, foreign, has_log, clean)
+
+
+def _clean_shutdown(path: Path) -> int | None:
+    try:
+        return read_clean_shutdown(side_file_text(path))
+    except (OSError, UnicodeDecodeError, InvalidSideFileError):
+        return None
 
 
 def of_one_id(log_dirs: Mapping[str, BrokerLogDir]) -> Iterator[tuple[str, str]]:

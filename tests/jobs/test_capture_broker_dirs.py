@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobs.cli import main
-from kraft_core.restore.broker_dirs import broker_log_dir
+from kraft_core.restore.broker_dirs import CLEAN_SHUTDOWN, broker_log_dir
 
 TOPIC = "o" * 21 + "A"
 
@@ -23,6 +23,7 @@ def log_dir(tmp_path: Path) -> Path:
         (path / name / "00000000000000000000.log").write_bytes(b"messages")
     (path / "orders-0/leader-epoch-checkpoint").write_text("0\n1\n3 0\n")
     (path / "meta.properties").write_text(f"version=1\nnode.id=7\ncluster.id=c\ndirectory.id={'a' * 21}A\n")
+    (path / CLEAN_SHUTDOWN).write_text('{"version":0,"brokerEpoch":5}')
     return path
 
 
@@ -39,11 +40,11 @@ def test_a_copy_says_what_the_broker_holds(
     assert (said["broker_id"], said["partitions"], copy.name) == (7, 2, "a" * 21 + "A")
     assert copy.parents[1] == tmp_path / "to/c/broker-7"
     made = broker_log_dir(copy, "c")
-    assert made.copied_at is not None
+    assert (made.copied_at is not None, made.clean_shutdown) == (True, 5)
     assert replace(made, copied_at=None) == broker_log_dir(log_dir, "c")
     files = sorted(file.name for file in copy.rglob("*") if file.is_file())
     written = ["capture.json", "leader-epoch-checkpoint", "meta.properties", "partition.metadata"]
-    assert files == [*written, "partition.metadata"]
+    assert files == [CLEAN_SHUTDOWN, *written, "partition.metadata"]
     assert [path.name for path in copy.parent.iterdir()] == [copy.name]
 
 

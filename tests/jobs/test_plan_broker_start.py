@@ -10,6 +10,7 @@ import pytest
 
 from jobs.cli import main
 from kraft_core.image.tables import BROKERS, PARTITIONS
+from kraft_core.restore.broker_dirs import CLEAN_SHUTDOWN
 from tests.kraft_core.plan.captured import metadata
 
 NOW = "2026-11-21T09:15:25Z"
@@ -30,6 +31,10 @@ def asked(captures: Path, broker_id: int, *dirs: Path) -> list[str]:
     return [*words, *(["--broker-dirs", *map(str, dirs)] if dirs else [])]
 
 
+def shut_down(log_dir: Path, broker_epoch: int) -> None:
+    (log_dir / CLEAN_SHUTDOWN).write_text(json.dumps({"version": 0, "brokerEpoch": broker_epoch}))
+
+
 def test_a_topic_that_is_gone(golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     known = metadata("uncommitted-truncation/before")
     assert known.image is not None
@@ -39,6 +44,7 @@ def test_a_topic_that_is_gone(golden: Path, tmp_path: Path, capsys: pytest.Captu
         path.mkdir()
         text = f"version=1\nnode.id={broker_id}\ncluster.id={known.quorum.cluster_id}\n"
         (path / "meta.properties").write_text(f"{text}directory.id={path.name}\n")
+        shut_down(path, broker.broker_epoch)
     (dirs[0] / "gone-0").mkdir()
     stated = dirs[0] / "gone-0/partition.metadata"
     stated.write_text(f"version: 0\ntopic_id: {'g' * 21}A")
@@ -65,6 +71,7 @@ def test_an_old_copy_is_evidence_of_then_only(
         path.mkdir()
         text = f"version=1\nnode.id={broker_id}\ncluster.id={known.quorum.cluster_id}\n"
         (path / "meta.properties").write_text(f"{text}directory.id={directory_id}\n")
+        shut_down(path, broker.broker_epoch)
     for _, each in known.image.tables.items(PARTITIONS):
         if broker_id in each.replicas:
             directory = each.directories[each.replicas.index(broker_id)]

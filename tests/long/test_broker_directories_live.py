@@ -24,6 +24,7 @@ from transforms.quality.broker_partitions import AFTER_MS, BEFORE_MS, NOT_REACHE
 pytestmark = pytest.mark.long
 
 BROKERS = (11, 12)
+RECOVERING = '"leaderRecoveryState":1'
 STRAY = {
     "again-0": "other_topic_id",
     "again-1": "other_topic_id",
@@ -111,6 +112,54 @@ def test_a_directory_that_is_registered_no_more(live: DiskCluster, tmp_path: Pat
     assert {row["state"] for row in held} == {"unregistered_directory"}
     assert _reported(lake) == {f"{row['topic_name']}-{row['partition_id']}" for row in held}
     assert set(_states(lake, 11).values()) == {"assigned"}
+
+
+def test_a_shutdown_that_was_not_clean(
+    live: DiskCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With eligible leader replicas, its own partition gets a leader by an unclean election."""
+    live.tool("topics", "--create", "--topic", "alone", "--replica-assignment", "12", by=11)
+    live.stop(12)
+    assert _planned(live, tmp_path / "clean", capsys) == ("safe", "")
+    live.start(12)
+    live.wait_for_brokers(by=11)
+    before = _elections(live, capsys)
+    assert not any(RECOVERING in line for line in before)
+    live.kill(12)
+    verdict, named = _planned(live, tmp_path / "unclean", capsys)
+    assert (verdict, named) == ("risky", "alone-0")
+    live.start(12)
+    live.wait_for_brokers(by=11)
+    made = _elections(live, capsys, len(before))
+    assert any(RECOVERING in line for line in made), made
+
+
+def _planned(live: DiskCluster, to: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    """plan start-broker 12: its verdict, and the partitions that an unclean shutdown puts at risk."""
+    live.wait_for_log(0)
+    _copy_controller(live, to)
+    capsys.readouterr()
+    disks = map(str, live.disks(12))
+    main(["plan", "start-broker", "12", "--captures", str(to), "--format", "json", "--broker-dirs", *disks])
+    made = json.loads(capsys.readouterr().out)
+    risks = {risk["name"]: risk["sentence"] for risk in made["risks"]}
+    assert set(risks) <= {"unclean_shutdown"}
+    return made["verdict"], risks.get("unclean_shutdown", "").rpartition(": ")[2]
+
+
+def _elections(live: DiskCluster, capsys: pytest.CaptureFixture[str], beyond: int = 0) -> list[str]:
+    """Records by which broker 12 leads partition alone-0, waited for until there are more than `beyond`."""
+    made: list[str] = []
+    for _ in range(60):
+        capsys.readouterr()
+        main(["dump", str(live.folder(1) / "__cluster_metadata-0")])
+        lines = capsys.readouterr().out.splitlines()
+        topic_id = next(json.loads(line)["payload"]["topicId"] for line in lines if '"alone"' in line)
+        made = [line for line in lines if topic_id in line and '"leader":12' in line]
+        if len(made) > beyond:
+            return made[beyond:]
+        time.sleep(1)
+    raise AssertionError(made)
 
 
 def _change_topics(live: DiskCluster) -> None:

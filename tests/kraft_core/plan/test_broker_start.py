@@ -10,16 +10,18 @@ from pathlib import Path
 import pytest
 
 from kraft_core.image.change import Change
+from kraft_core.image.features import Feature
 from kraft_core.image.image import Image
 from kraft_core.image.names import LOST_DIRECTORY, MIGRATING_DIRECTORY
 from kraft_core.image.partitions import Partition
-from kraft_core.image.tables import BROKERS, PARTITIONS, TOPICS
+from kraft_core.image.tables import BROKERS, FEATURES, PARTITIONS, TOPICS
 from kraft_core.image.topics import Topic
+from kraft_core.messages.releases import ELR_VERSION
 from kraft_core.plan.answer import Answer
 from kraft_core.plan.broker_start import BrokerStart, plan_start
 from kraft_core.plan.captured_metadata import CapturedMetadata
 from kraft_core.plan.steps import CAPTURE_MORE
-from kraft_core.restore.broker_dirs import BrokerDirError, broker_log_dir
+from kraft_core.restore.broker_dirs import CLEAN_SHUTDOWN, BrokerDirError, broker_log_dir
 from tests.kraft_core.plan.captured import metadata
 from tests.kraft_core.plan.test_migration import broker
 
@@ -68,6 +70,7 @@ def dirs(tmp_path: Path, known: CapturedMetadata) -> tuple[Path, Path]:
         folder.mkdir()
         text = f"version=1\nnode.id=7\ncluster.id={known.quorum.cluster_id}\ndirectory.id={directory}\n"
         (folder / "meta.properties").write_text(text)
+        (folder / CLEAN_SHUTDOWN).write_text('{"version":0,"brokerEpoch":9}')
     hold(first, "orders-0", ORDERS)
     hold(first, "orders-1", ORDERS)
     return first, second
@@ -106,6 +109,65 @@ def test_messages_of_a_leader_epoch_that_the_metadata_lacks(
             "later leader epochs than the captured metadata: orders-0 of epoch 2, not 1" in answer.missing[0]
         )
         assert [step.what for step in answer.steps] == [CAPTURE_MORE.what]
+
+
+@pytest.mark.parametrize(
+    ("text", "elr", "verdict"),
+    [
+        ('{"version":0,"brokerEpoch":9}', 1, "safe"),
+        ('{"version":0,"brokerEpoch":8}', 0, "risky"),
+        ('{"version":0,"brokerEpoch":8}', 1, "risky"),
+        ('{"version":0,"brokerEpoch":10}', 0, "not_known"),
+        ('{"version":0}', 0, "risky"),
+        ("", 0, "safe"),
+        ("", 1, "risky"),
+        (None, 0, "risky"),
+        (None, 1, "risky"),
+    ],
+)
+def test_a_shutdown_that_was_not_clean(
+    known: CapturedMetadata, dirs: tuple[Path, Path], text: str | None, elr: int, verdict: str
+) -> None:
+    """What the broker had not flushed may be lost of orders-1, which has no other replica. It was SAFE."""
+    for image in (known.image, known.committed):
+        assert image is not None
+        level = Feature(ELR_VERSION, elr) if elr else None
+        image.tables.put(Change(FEATURES, (ELR_VERSION,), level))
+    (dirs[1] / CLEAN_SHUTDOWN).unlink()
+    if text is not None:
+        (dirs[1] / CLEAN_SHUTDOWN).write_text(text)
+    answer = asked(known, *dirs)
+    assert answer.verdict == verdict
+    if verdict == "risky":
+        assert names(answer) == ["unclean_shutdown"]
+        assert f"(broker epoch 9 is not in .kafka_cleanshutdown of {dirs[1]})" in answer.reason
+        assert answer.reason.endswith("where no other replica is in sync: orders-1")
+    if verdict == "not_known":
+        assert answer.missing[0].startswith(f"{dirs[1]} was last used in broker epoch 10, ")
+
+
+@pytest.mark.parametrize(
+    ("isr", "elr", "verdict"),
+    [
+        ((7,), (), "risky"),
+        ((), (7,), "risky"),
+        ((7,), (8,), "safe"),
+        ((8,), (7,), "safe"),
+        ((), (7, 8), "safe"),
+    ],
+)
+def test_an_unclean_shutdown_with_other_replicas_in_sync(
+    known: CapturedMetadata, dirs: tuple[Path, Path], isr: tuple[int, ...], elr: tuple[int, ...], verdict: str
+) -> None:
+    for image in (known.image, known.committed):
+        assert image is not None
+        for made in (partition(ORDERS, "orders", 0, (7, 8)), partition(ORDERS, "orders", 1, (7, 8))):
+            held = replace(made.value, isr=isr, eligible_leader_replicas=elr)
+            image.tables.put(replace(made, value=held))
+    for folder in dirs:
+        (folder / CLEAN_SHUTDOWN).unlink()
+    answer = asked(known, *dirs)
+    assert (answer.verdict, names(answer)) == (verdict, ["unclean_shutdown"] * (verdict == "risky"))
 
 
 def test_a_directory_of_another_name(known: CapturedMetadata, dirs: tuple[Path, Path]) -> None:
@@ -217,7 +279,8 @@ def test_two_directories_of_one_id(known: CapturedMetadata, dirs: tuple[Path, Pa
     """A cloned disk: the broker does not start (seen with 4.3.1). Of copies it may be one at two moments."""
     third = tmp_path / "c"
     third.mkdir()
-    shutil.copy(dirs[0] / "meta.properties", third)
+    for name in ("meta.properties", CLEAN_SHUTDOWN):
+        shutil.copy(dirs[0] / name, third)
     answer = asked(known, *dirs, third)
     assert answer.verdict == "refused"
     assert answer.error_text == (
