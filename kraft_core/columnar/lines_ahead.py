@@ -1,4 +1,7 @@
-"""The lines of a large file's next stretches, written by threads while those before are printed."""
+"""The lines of a large file's next stretches, written by threads while those before are printed.
+
+Plain threads: importing concurrent.futures takes as long as to write the text of 100,000 records.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ import ctypes
 import os
 from collections import deque
 from collections.abc import Generator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from queue import SimpleQueue
+from threading import Event, Thread
 
 from kraft_core.columnar import lines_abi as words
 from kraft_core.columnar.line_code import line_code
@@ -25,22 +28,44 @@ _TEXT_BYTES = 8 * STRETCH_BYTES
 _MOST_THREADS = 4
 
 
-@dataclass(frozen=True, slots=True)
 class _Stretch:
-    """The batches from a position on, and their parts as a task writes them."""
+    """The batches between two positions, and their parts as a task writes them in a thread."""
 
-    begin: int
-    task: LineTask
-    parts: Future[list[WrittenLines]]
+    def __init__(self, begin: int, end: int, task: LineTask) -> None:
+        self.begin = begin
+        self.task = task
+        self._end = end
+        self._is_written = Event()
+        self._parts: list[WrittenLines] = []
+        self._error: BaseException | None = None
+
+    def write(self) -> None:
+        """In a thread. An error is for the one that waits."""
+        try:
+            self._parts = self.task.write_all(self.begin, self._end)
+        except BaseException as error:
+            self._error = error
+        self._is_written.set()
+
+    def parts(self) -> list[WrittenLines]:
+        """Wait for them."""
+        self._is_written.wait()
+        if self._error is not None:
+            raise self._error
+        return self._parts
+
+
+# What threads are to write; None ends one.
+_Queue = SimpleQueue[_Stretch | None]
 
 
 class LinesAhead:
     """Stretches of whole batches from the file's begin on. end: the position at which reading stops."""
 
-    def __init__(self, window: Window, end: int, options: DumpOptions, threads: ThreadPoolExecutor) -> None:
+    def __init__(self, window: Window, end: int, options: DumpOptions, to_write: _Queue) -> None:
         self._window = window
         self._end = end
-        self._threads = threads
+        self._to_write = to_write
         # One is printed, and each thread goes on with another one as soon as it has written one.
         self._free = [LineTask(window, options, _TEXT_BYTES) for _ in range(2 * _threads() + 1)]
         self._taken: LineTask | None = None
@@ -76,7 +101,7 @@ class LinesAhead:
         if self._stretches and position == self.begin:
             stretch = self._stretches.popleft()
             self._taken = stretch.task
-            self._parts.extend(stretch.parts.result())
+            self._parts.extend(stretch.parts())
 
     def _start(self) -> None:
         """Give the next stretch to a free task."""
@@ -86,7 +111,8 @@ class LinesAhead:
         self._next_begin = end if end >= begin + STRETCH_BYTES else self._end
         if end > begin:
             task = self._free.pop()
-            self._stretches.append(_Stretch(begin, task, self._threads.submit(task.write_all, begin, end)))
+            self._stretches.append(_Stretch(begin, end, task))
+            self._to_write.put(self._stretches[-1])
 
     def _end_of_stretch(self, begin: int) -> int:
         """Where the first batch behind STRETCH_BYTES begins, or the first one whose size is wrong."""
@@ -106,11 +132,25 @@ def lines_ahead(window: Window, end: int, options: DumpOptions) -> Generator[Lin
     if end < MIN_BYTES or _threads() == 1:
         yield None
         return
-    with memoryview(window.buf), ThreadPoolExecutor(_threads()) as threads:
+    to_write = _Queue()
+    threads: list[Thread] = []
+    with memoryview(window.buf):
         try:
-            yield LinesAhead(window, end, options, threads)
+            for _ in range(_threads()):
+                thread = Thread(target=_write_all, args=(to_write,))
+                thread.start()
+                threads.append(thread)
+            yield LinesAhead(window, end, options, to_write)
         finally:
-            threads.shutdown(cancel_futures=True)
+            for _ in threads:
+                to_write.put(None)
+            for thread in threads:
+                thread.join()
+
+
+def _write_all(to_write: _Queue) -> None:
+    while (stretch := to_write.get()) is not None:
+        stretch.write()
 
 
 def _threads() -> int:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kraft_core.columnar import lines_ahead
 from kraft_core.columnar.kafka_text import CompiledDump
+from kraft_core.columnar.line_task import LineTask
 from kraft_core.columnar.lines_ahead import LinesAhead
 from kraft_core.format.kafka_dump import DumpOptions
 from kraft_core.format.mapped_file import mapped
@@ -126,6 +127,21 @@ def test_no_thread_reads_a_closed_file(tmp_path: Path) -> None:
             buf.close()
         pieces.close()
         assert threading.active_count() == before
+
+
+def test_an_error_in_a_thread_ends_the_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(b"".join(no_op_batch(offset) for offset in range(500)))
+
+    def fail(*_: object) -> None:
+        raise MemoryError(threading.get_ident())
+
+    monkeypatch.setattr(LineTask, "write_all", fail)
+    before = threading.active_count()
+    with stretches(1000), mapped(path) as buf, pytest.raises(MemoryError) as raised:
+        list(CompiledDump(HIDDEN).pieces(buf, path.name))
+    assert raised.value.args != (threading.get_ident(),)
+    assert threading.active_count() == before
 
 
 def test_a_small_file_needs_no_threads() -> None:
