@@ -63,9 +63,13 @@ def _file_dump(file: str, options: DumpOptions) -> FileDump:
     size = path.stat().st_size if path.is_file() else 0
     if size < _LARGE_BYTES:
         return FileDump(options)
-    from kraft_core.columnar.line_code import is_compiled
+    from kraft_core.columnar.line_code import is_compiled, line_code
 
     if size < _WORTH_COMPILING_BYTES and not is_compiled():
+        return FileDump(options)
+    try:
+        line_code()
+    except OSError:  # no memory may become executable
         return FileDump(options)
     from kraft_core.columnar.kafka_text import CompiledDump
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -14,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kraft_core.columnar import kafka_text, line_code, lines
+from kraft_core.columnar import kafka_text, lines
 from kraft_core.columnar.kafka_text import CompiledDump
 from kraft_core.columnar.verdicts import MOST_ENTRIES, ConfigVerdicts
 from kraft_core.format.batch import RawRecord, RecordHeader, write_batch
@@ -339,29 +337,3 @@ def test_a_batch_of_more_text_than_a_piece(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(kafka_text, "_TEXT_BYTES", 8192)
     log = no_op_batch(0) + no_op_batch(1, records=1000) + no_op_batch(1001, records=2)
     assert compared(log).left == 0
-
-
-def test_a_damaged_object_file_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    held = line_code._place()
-    line_code.line_code()
-    assert held is not None
-    place = tmp_path / "lines.o"
-    content = held.read_bytes()
-    monkeypatch.setattr(line_code, "_place", lambda: place)
-    for damage, is_whole in ((content, True), (content[:-1], False), (b"", False), (None, False)):
-        line_code._cached.cache_clear()
-        if damage is None:
-            place.unlink()
-        else:
-            place.write_bytes(damage)
-        assert line_code.is_compiled() == is_whole
-    line_code._cached.cache_clear()
-
-
-def test_numba_is_imported_to_compile_only() -> None:
-    line_code.line_code()
-    script = (
-        "import sys; from kraft_core.columnar import kafka_text, line_code; line_code.line_code();"
-        "assert not {'numba', 'numpy', 'pyarrow'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)
