@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.runtime import settings
 from jobs.runtime.arrow_alone import import_pyarrow
-from jobs.runtime.command_parser import CommandParser, ShowVersion
+from jobs.runtime.command_parser import CommandParser, HelpText, ShowVersion
 from jobs.runtime.local_paths import local_path, output_file
 from jobs.runtime.outcome import MEANINGS, ExitCode, Failure, UnknownCluster
 from jobs.runtime.output import json_line, print_line, warn_line
@@ -127,7 +127,7 @@ def _parser_of_verbs() -> tuple[CommandParser, Any]:
         prog="kraftlake",
         description="Analytics of Kafka's KRaft metadata log: captured controller directories become tables.",
         epilog=EPILOG + "\n".join(f"  {code.value:<4}{meaning}" for code, meaning in MEANINGS.items()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )
     parser.also_known = ("help",)
     parser.add_argument("--version", action=ShowVersion, help="print the version")
@@ -143,7 +143,7 @@ def _add_verb(verbs: Any, name: str, known: settings.Settings) -> None:
         help=summary,
         description=summary,
         epilog=imported.EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )
     imported.add_arguments(parser)
     parser.set_defaults(run=imported.run, settings=known)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from contextlib import suppress
+from typing import Any, NoReturn, cast
 
 from jobs.runtime.outcome import ExitCode
 from jobs.runtime.output import print_line, warn_line
@@ -23,6 +25,26 @@ def _with_setting(message: str) -> str:
         others = message.removeprefix(f"{_ONE_OF}--lake ").removesuffix(" is required")
         return f"{_REQUIRED}{by_setting}, or {others}"
     return f"{message.removesuffix('--lake')}{by_setting}" if message.endswith(" --lake") else message
+
+
+class HelpText(argparse.RawDescriptionHelpFormatter):
+    """As wide as the terminal. argparse makes one for each argument, and its own ones import shutil."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_terminal_columns() - 2)
+
+
+def _terminal_columns() -> int:
+    """As shutil.get_terminal_size says."""
+    with suppress(KeyError, ValueError):
+        columns = int(os.environ["COLUMNS"])
+        if columns > 0:
+            return columns
+    with suppress(AttributeError, ValueError, OSError):
+        columns = os.get_terminal_size(cast(Any, sys.__stdout__).fileno()).columns
+        if columns > 0:
+            return columns
+    return 80
 
 
 class CommandParser(argparse.ArgumentParser):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
 import shutil
+import struct
+import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -251,3 +256,27 @@ def test_help_is_as_wide_as_the_terminal(monkeypatch):
     lines = kraftlake("help", "dump").stdout.split("examples:")[0].splitlines()
     assert max(map(len, lines[:40])) <= max(60, len(lines[-2]))
     assert "\x1b" not in os.linesep.join(lines)
+
+
+@pytest.mark.parametrize("columns", [None, "", "0", "-3", "x", "100"])
+def test_help_asks_for_the_width_as_shutil_does(columns):
+    """On a terminal of 57 columns, on one that does not know how wide it is, and without a terminal."""
+    script = (
+        "import shutil, sys; from jobs.runtime.command_parser import _terminal_columns;"
+        "print(_terminal_columns(), shutil.get_terminal_size().columns, file=sys.stderr)"
+    )
+    env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    env |= {} if columns is None else {"COLUMNS": columns}
+    wide, unknown = pty.openpty(), pty.openpty()
+    fcntl.ioctl(wide[0], termios.TIOCSWINSZ, struct.pack("4H", 20, 57, 0, 0))
+    found = []
+    for stdout in (wide[1], unknown[1], subprocess.DEVNULL):
+        done = subprocess.run(
+            [sys.executable, "-c", script], stdout=stdout, stderr=subprocess.PIPE, env=env, check=True
+        )
+        ours, theirs = done.stderr.split()
+        assert ours == theirs
+        found.append(int(ours))
+    for each in (*wide, *unknown):
+        os.close(each)
+    assert found == ([100] * 3 if columns == "100" else [57, 80, 80])
