@@ -100,7 +100,7 @@ def build_parser(verb: str | None, known: settings.Settings) -> CommandParser:
         if name == verb:
             _add_verb(verbs, name, known)
         else:
-            verbs.add_parser(name, help=summary)
+            verbs.add_parser(name, help=summary, formatter_class=HelpText)
     return parser
 
 
