@@ -6,7 +6,7 @@ on what is committed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kraft_core.evidence.facts import label
@@ -14,6 +14,7 @@ from kraft_core.format.controller_dir import ControllerDir
 from kraft_core.format.log_dirs import BOOTSTRAP_NAME
 from kraft_core.messages.releases import RELEASES, Release
 from kraft_core.plan.answer import Answer
+from kraft_core.plan.captured_metadata import proven_end
 from kraft_core.plan.captured_quorum import CapturedQuorum
 from kraft_core.plan.load_logs import PARTITION_METADATA, Obstacle, ReplicaLoad, load_of
 from kraft_core.plan.risks import Risk
@@ -42,10 +43,16 @@ class CapturedDirectories:
     def loads(self, release: Release) -> list[ReplicaLoad]:
         """What a start of the release meets in the newest capture of each replica."""
         found: list[ReplicaLoad] = []
-        for replica, captures in self.quorum.known.holdings.captures.items():
-            directory = self.directories[captures[-1].capture_id]
+        newest = {replica: each[-1] for replica, each in self.quorum.known.holdings.captures.items()}
+        # The next leader's log may end at any batch from what is proven committed on, and a node that lags
+        # publishes what it has at any batch from its own end on.
+        ends_from = min(
+            [proven_end(self.quorum) or 0, *(each.log_end_offset or 0 for each in newest.values())]
+        )
+        for replica, capture in newest.items():
+            directory = self.directories[capture.capture_id]
             try:
-                found.append(load_of(directory, label(replica), release))
+                found.append(load_of(directory, label(replica), release, ends_from))
             except OSError as error:
                 found.append(ReplicaLoad(label(replica), gaps=[error.strerror or str(error)]))
         return sorted(found, key=lambda load: load.replica)
@@ -62,11 +69,13 @@ class _Found:
 def plan_load(logs: CapturedDirectories, release: Release) -> Answer:
     """The verdict. A record that is not committed yet decides nothing, but where every node reads it."""
     loads = logs.loads(release)
-    proven, undecided = _sorted_out(logs.quorum, _together(loads, below=False))
-    found = [*proven, *undecided]
+    proven, undecided = _sorted_out(logs.quorum, _together(loads, lambda load: load.obstacles))
+    everywhere, somewhere = _ends(logs.quorum, loads)
+    proven += everywhere
+    found = [*proven, *undecided, *somewhere]
     question = f"start Kafka {release.name} on these directories"
     evidence = (*map(_load_words, loads), *_named(found))
-    missing = tuple(_missing(logs.quorum, loads, undecided))
+    missing = (*_missing(logs.quorum, loads, undecided), *map(_loaded_in_part, somewhere))
     if proven:
         first = proven[0].obstacle
         return Answer(
@@ -85,11 +94,13 @@ def plan_load(logs: CapturedDirectories, release: Release) -> Answer:
     return Answer(question, "risky" if risks else "safe", reason, evidence, (), risks, tuple(_start(release)))
 
 
-def _together(loads: Iterable[ReplicaLoad], *, below: bool) -> list[_Found]:
+def _together(
+    loads: Iterable[ReplicaLoad], obstacles: Callable[[ReplicaLoad], Iterable[Obstacle]]
+) -> list[_Found]:
     """The obstacles of all replicas, each record once, in order of the log."""
     found: dict[tuple[object, ...], _Found] = {}
     for load in loads:
-        for each in load.below if below else load.obstacles:
+        for each in obstacles(load):
             place = each.file if each.offset is None else each.leader_epoch, each.offset, each.position
             key = (*(place if each.offset is None else place[:2]), each.record, each.words, each.kafka)
             one = found.setdefault(key, _Found(each))
@@ -112,12 +123,35 @@ def _sorted_out(quorum: CapturedQuorum, found: Iterable[_Found]) -> tuple[list[_
         if each.ends == "nodes" or each.offset is None or each.leader_epoch is None:
             proven.append(one)
             continue
-        status = quorum.known.commit.of_batch(each.leader_epoch, each.offset, each.offset + 1).status
+        status = _status(quorum, each)
         if status == "committed":
             proven.append(one)
         elif status != "truncated":
             undecided.append(one)
     return proven, undecided
+
+
+def _ends(quorum: CapturedQuorum, loads: Iterable[ReplicaLoad]) -> tuple[list[_Found], list[_Found]]:
+    """What is refused wherever the leader's log may end, and what is refused at some ends of some log."""
+    everywhere: list[ReplicaLoad] = []
+    somewhere: list[ReplicaLoad] = []
+    for load in loads:
+        is_longest = quorum.leader_log_gap is None and load.end_offset == quorum.log_end
+        is_all = load.ends.refused == load.ends.examined
+        (everywhere if is_longest and is_all else somewhere).append(load)
+    both = (_together(each, lambda load: load.ends.obstacles) for each in (everywhere, somewhere))
+    refused, in_part = (
+        [one for one in each if _status(quorum, one.obstacle) != "truncated"] for each in both
+    )
+    return refused, [] if refused else in_part
+
+
+def _status(quorum: CapturedQuorum, obstacle: Obstacle) -> str | None:
+    """What became of the obstacle's record; None for one of a checkpoint."""
+    if obstacle.offset is None or obstacle.leader_epoch is None:
+        return None
+    commit = quorum.known.commit
+    return commit.of_batch(obstacle.leader_epoch, obstacle.offset, obstacle.offset + 1).status
 
 
 def _missing(
@@ -130,7 +164,7 @@ def _missing(
         if member.standing is Standing.IN_SYNC or member.lag_records == 0
     }
     for load in loads:
-        yield from (f"{load.replica}: {gap}" for gap in load.gaps)
+        yield from (f"{load.replica}: {gap}" for gap in (*load.gaps, *load.ends.doubts))
         # What a follower lacks that was in step is in the leader's log.
         if load.torn is not None and load.replica not in in_step:
             yield f"{load.replica}: {load.torn}"
@@ -145,12 +179,20 @@ def _missing(
         yield f"whether {_what(one.obstacle)} is committed: it is refused ({one.obstacle.words})"
 
 
+def _loaded_in_part(one: _Found) -> str:
+    what = _what(one.obstacle)
+    return (
+        f"whether a log is loaded only up to {what}: there it is refused ({one.obstacle.words}); capture "
+        "again once every voter has more"
+    )
+
+
 def _risks(loads: list[ReplicaLoad]) -> Iterator[Risk]:
     left_out = list(dict.fromkeys(words for load in loads for words in load.left_out))
     if left_out:
         named = first_named(left_out, _MOST_NAMED, "; ")
         yield Risk("fields_left_out", f"fields added by newer record versions are ignored: {named}")
-    below = _together(loads, below=True)
+    below = _together(loads, lambda load: load.below)
     if below:
         named = first_named([f"{_what(one.obstacle)}: {one.obstacle.words}" for one in below], 1, "; ")
         words = (

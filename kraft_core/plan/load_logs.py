@@ -27,6 +27,7 @@ from kraft_core.messages.releases import METADATA_VERSION, Release
 from kraft_core.plan.load_records import Obstacle, ReadRecord, RecordPlace, read_record
 from kraft_core.plan.load_replay import (
     ReleaseRefusal,
+    WrittenLevels,
     bootstrap_level,
     bootstrap_refusal,
     end_refusal,
@@ -42,9 +43,33 @@ _NEWEST_META_PROPERTIES = 1  # MetaPropertiesVersion
 
 
 @dataclass(slots=True)
+class LoadedEnds:
+    """Where a log may end that is loaded, and what is refused for ending there.
+
+    examined, refused: how many ends. obstacles: at the first of the ends in a row that are refused alike.
+    doubts: why it is not known at an end whether it is refused.
+    """
+
+    examined: int = 0
+    refused: int = 0
+    obstacles: list[Obstacle] = field(default_factory=list[Obstacle])
+    doubts: list[str] = field(default_factory=list[str])
+    _before: list[Obstacle] = field(default_factory=list[Obstacle])
+
+    def add(self, found: list[Obstacle]) -> None:
+        """What is refused at the next end."""
+        known = {(each.words, each.kafka) for each in self._before}
+        self.obstacles += [each for each in found if (each.words, each.kafka) not in known]
+        self.examined += 1
+        self.refused += bool(found)
+        self._before = found
+
+
+@dataclass(slots=True)
 class ReplicaLoad:
     """obstacles: in what a start of the node loads. below: in what its newest checkpoint replaces.
 
+    ends: the captured end, and those below it that were asked for.
     left_out: records of versions that the release does not know, whose new fields it leaves out. gaps: what
     of the log is missing or unreadable. torn: that its last batch is incomplete: a start removes it,
     and a copy of a running node may have one. start, end_offset: of the log that is loaded.
@@ -52,6 +77,7 @@ class ReplicaLoad:
 
     replica: str
     obstacles: list[Obstacle] = field(default_factory=list[Obstacle])
+    ends: LoadedEnds = field(default_factory=LoadedEnds)
     below: list[Obstacle] = field(default_factory=list[Obstacle])
     left_out: list[str] = field(default_factory=list[str])
     gaps: list[str] = field(default_factory=list[str])
@@ -62,19 +88,28 @@ class ReplicaLoad:
     end_offset: int = 0
 
 
-def load_of(directory: ControllerDir, replica: str, release: Release) -> ReplicaLoad:
-    """What a start of that release on the directory meets. Raises OSError."""
-    return _Loading(directory, replica, release).run()
+def load_of(
+    directory: ControllerDir, replica: str, release: Release, ends_from: int | None = None
+) -> ReplicaLoad:
+    """What a start of that release on the directory meets. Raises OSError.
+
+    ends_from: the log may end at any batch from this offset on; None: only where it was captured to end.
+    """
+    return _Loading(directory, replica, release, ends_from).run()
 
 
 class _Loading:
-    def __init__(self, directory: ControllerDir, replica: str, release: Release) -> None:
+    def __init__(
+        self, directory: ControllerDir, replica: str, release: Release, ends_from: int | None
+    ) -> None:
         self._directory = directory
         self._release = release
+        self._ends_from = ends_from
         self._found = ReplicaLoad(replica)
         self._file = ""
         self._last: RecordPlace | None = None  # of the metadata records that were replayed
         self._begun: RecordPlace | None = None  # where the open transaction began
+        self._written = WrittenLevels()
 
     def run(self) -> ReplicaLoad:
         found = self._found
@@ -91,10 +126,8 @@ class _Loading:
                 image, found.start = loaded, _id(checkpoint).end_offset
         self._log(image)
         if image.in_transaction:
-            image = image.with_open()
-            self._refused_in_open(image)
-        if self._last is not None and not found.gaps:
-            found.obstacles += self._refused_at_end(image, self._last)
+            self._refused_in_open(image.with_open())
+        self._may_end(image)
         if self._directory.bootstrap is not None:
             self._bootstrap(self._directory.bootstrap)
         return found
@@ -122,6 +155,15 @@ class _Loading:
         )
         place = RecordPlace(PARTITION_METADATA, None, None, None, f"topic id {topic_id}")
         self._found.obstacles.append(Obstacle(*place, "nodes", "it is not the metadata topic's", kafka))
+
+    def _may_end(self, image: Image) -> None:
+        """The log may end here. A controller has the effect of a transaction that is open."""
+        if self._last is not None and not self._found.gaps:
+            there = image.with_open() if image.in_transaction else image
+            self._found.ends.add(list(self._refused_at_end(there, self._last)))
+            doubt = self._written.doubt(image)
+            if doubt is not None and doubt not in self._found.ends.doubts:
+                self._found.ends.doubts.append(doubt)
 
     def _refused_at_end(self, image: Image, last: RecordPlace) -> Iterator[Obstacle]:
         if self._begun is not None and self._begun.offset is not None:
@@ -181,6 +223,8 @@ class _Loading:
                         self._damage(item, is_last=segment is segments[-1])
                         continue
                     self._follows(item, expected)
+                    if self._ends_from is not None and max(self._ends_from, found.start) <= item.base_offset:
+                        self._may_end(image)
                     expected = item.next_offset
                     self._replay_batch(buf, item, image)
         found.end_offset = max(found.start, expected or 0)
@@ -249,6 +293,7 @@ class _Loading:
             return
         place = RecordPlace.of(self._file, record)
         self._last = self._last if record.batch.is_control else place
+        self._written.add(record, place)
         refusal = self._refusal(record)
         if refusal is not None:
             yield refusal.at(place)

@@ -54,6 +54,11 @@ class RecordPlace(NamedTuple):
     leader_epoch: int | None
     record: str
 
+    @property
+    def where(self) -> str:
+        at = f"position {self.position}" if self.offset is None else f"offset {self.offset}"
+        return f"{self.file}, {at}"
+
     @classmethod
     def of(cls, file: str, record: Record) -> RecordPlace:
         if file.endswith(".checkpoint"):
@@ -105,12 +110,7 @@ def _data(release: Release, raw: RawRecord, record: Record, place: RecordPlace) 
     if version <= known:
         return ReadRecord(read)
     newer = f"{message.type_name} version {version}, read as version {known}"
-    return ReadRecord(read, left_out=f"{_where(place)}: {newer}")
-
-
-def _where(place: RecordPlace) -> str:
-    at = f"position {place.position}" if place.offset is None else f"offset {place.offset}"
-    return f"{place.file}, {at}"
+    return ReadRecord(read, left_out=f"{place.where}: {newer}")
 
 
 def _readers(raw: RawRecord) -> Iterator[str]:
@@ -131,7 +131,7 @@ def _control(record: Record, place: RecordPlace) -> ReadRecord:
         return ReadRecord(obstacle=Obstacle(*place, "nodes", "it cannot be read", words))
     if record.reason is None:
         return ReadRecord(record)
-    return ReadRecord(unread=f"{_where(place)}: the control record cannot be read: {record.detail}")
+    return ReadRecord(unread=f"{place.where}: the control record cannot be read: {record.detail}")
 
 
 def _framing(header: BatchHeader, raw: RawRecord) -> str | None:

@@ -17,6 +17,7 @@ from kraft_core.messages.releases import (
     LOWEST_SINCE_4_0,
     METADATA_LEVELS,
     METADATA_VERSION,
+    RECORD_LEVELS,
     RELEASES,
     TRANSACTIONS,
     Levels,
@@ -28,6 +29,7 @@ _FIRST_IN_BOOTSTRAP = 4  # metadata.version 3.3-IV0
 _REFUSES_LEVEL_AT_0 = "4.0"
 _HIGHEST_PROTOCOL = 3  # SASL_SSL
 _HIGHEST_ZK_MIGRATION = 4
+_OF_TRANSACTIONS = (23, 24, 25)  # they leave nothing in an image
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,43 @@ def end_refusal(image: Image, release: Release) -> ReleaseRefusal | None:
         takers = tuple(each.name for each in RELEASES.values() if not each.knows_zookeeper)
         return _refused("IllegalStateException", "Unsupported ZkMigrationState ZK", takers)
     return None
+
+
+@dataclass(slots=True)
+class WrittenLevels:
+    """The metadata.version that the records so far need, and the one that they set last.
+
+    A node that starts writes the image that it has loaded as records of its metadata.version, and ends where
+    these lack something (MetadataLoader, ImageWriterOptions). No controller goes below a level that it needs.
+    needed_by: the first record that needs it. last: set in a transaction that is open or aborted, too, as the
+    loader may have taken it.
+    """
+
+    needed: int = 0
+    needed_by: str = ""
+    last: int | None = None
+
+    def add(self, record: Record, place: RecordPlace) -> None:
+        if record.batch.is_control:
+            return
+        kind, value = (record.api_key or 0, record.version or 0), record.value or {}
+        level = 0 if kind[0] in _OF_TRANSACTIONS else RECORD_LEVELS.get(kind, 0)
+        if level > self.needed:
+            self.needed, self.needed_by = level, f"{place.record} ({place.where})"
+        if value.get("name") == METADATA_VERSION and "featureLevel" in value:
+            self.last = value["featureLevel"]
+
+    def doubt(self, image: Image) -> str | None:
+        """Why the metadata.version of an image may not represent all of it, None if it does."""
+        feature = image.tables.get(FEATURES, (METADATA_VERSION,))
+        levels = [each for each in (self.last, feature and feature.level) if each is not None]
+        if min(levels, default=self.needed) >= self.needed:
+            return None
+        lower, higher = (METADATA_LEVELS.get(level, str(level)) for level in (min(levels), self.needed))
+        return (
+            f"whether {METADATA_VERSION} {lower}, to which the log goes back, represents {self.needed_by}, "
+            f"which Kafka writes from {higher} on: a controller ends that cannot write what it has loaded"
+        )
 
 
 def bootstrap_level(record: Record, before: int | None) -> int | None:

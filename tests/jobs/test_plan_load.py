@@ -267,6 +267,82 @@ def test_a_log_without_a_metadata_version(load: Load) -> None:
     assert "  1. inspect NO_OP_RECORD version 0 at offset 53\n" in out
 
 
+def without_level(*values: bytes) -> Change:
+    """No metadata.version where the log ended, then each of these in a batch of its own."""
+
+    def change(log: MutableLog) -> None:
+        no_metadata_version(random.Random(0), log)
+        for value in values:
+            log.append(value)
+
+    return change
+
+
+LEVEL = written(12, name="metadata.version", featureLevel=30)
+
+
+def test_an_end_that_the_next_leaders_log_may_have_is_not_known_to_load(load: Load) -> None:
+    """The followers' logs, which the next leader may have, are refused, and the leader's is not."""
+    load("4.3.1", without_level(LEVEL), [3])
+    code, out = load("4.3.1", without_level(), [1, 2])
+    assert code == 1
+    assert out.startswith(
+        "NOT KNOWN: whether a log is loaded only up to NO_OP_RECORD version 0 at offset 53: there it is "
+        "refused (metadata.version has no level); capture again once every voter has more\n"
+    )
+    assert "; Kafka throws java.lang.IllegalStateException: Unknown metadata version" in out
+
+
+def test_an_end_that_a_follower_may_load_first_is_not_known_to_load(load: Load) -> None:
+    """What a majority has is committed, and what a voter lags behind is loaded in part."""
+    load("4.3.1", without_level(LEVEL, written(20)), [1, 3])
+    code, out = load("4.3.1", without_level(), [2])
+    assert (code, out[:11]) == (1, "NOT KNOWN: ")
+    assert "whether a log is loaded only up to NO_OP_RECORD version 0 at offset 53" in out
+
+
+def test_an_end_between_those_that_were_captured_is_not_known_to_load(load: Load) -> None:
+    """The next leader's log may have the begin of a transaction without its end; it was SAFE."""
+
+    def change(log: MutableLog) -> None:
+        log.append(written(23), written(12, name="metadata.version", featureLevel=8))
+        log.append(written(24))
+        log.append(LEVEL)
+
+    code, out = load("4.3.1", change, [3])
+    assert (code, out[:11]) == (1, "NOT KNOWN: ")
+    assert (
+        "  whether a log is loaded only up to BEGIN_TRANSACTION_RECORD version 0 at offset 54: there it is "
+        "refused (Detected in-progress transaction at offset 54, but the metadata.version 3.4-IV0 does not "
+    ) in out
+    code, out = load("4.3.1", change, [1, 2])
+    assert (code, out[:6]) == (0, "SAFE: ")
+
+
+def test_an_end_that_every_voter_has_passed_is_loaded_by_none(load: Load) -> None:
+    code, out = load("4.3.1", without_level(LEVEL))
+    assert (code, out[:6]) == (0, "SAFE: ")
+
+
+def test_what_every_end_has_is_refused(load: Load) -> None:
+    """Also where the last batches are not proven committed."""
+    load("4.3.1", without_level(written(20), written(20)), [3])
+    code, out = load("4.3.1", without_level(), [1, 2])
+    assert (code, out[:9]) == (5, "REFUSED: ")
+    assert "Unknown metadata version for FeaturesImage" in out.splitlines()[0]
+
+
+@pytest.mark.parametrize("level", [8, 14])
+def test_a_level_that_does_not_represent_the_metadata(load: Load, level: int) -> None:
+    """A controller of 4.3.1 ends with UnwritableMetadataException; it was SAFE."""
+    lower = written(12, name="metadata.version", featureLevel=level)
+    code, out = load("4.3.1", adds(lower))
+    assert (code, out[:11]) == (1, "NOT KNOWN: ")
+    assert "represents REGISTER_CONTROLLER_RECORD version 0 (__cluster_metadata-0/" in out.splitlines()[0]
+    code, out = load("4.3.1", adds(LEVEL))
+    assert (code, out[:6]) == (0, "SAFE: ")
+
+
 def test_an_atomic_batch_beyond_8_mb_is_read(load: Load) -> None:
     code, out = load("4.3.1", lambda log: large_batch(random.Random(0), log))
     assert (code, out[:6]) == (0, "SAFE: ")

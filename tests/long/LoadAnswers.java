@@ -257,6 +257,7 @@ public class LoadAnswers {
 
     private static Throwable loader(Log log) throws Exception {
         Faults fatal = new Faults();
+        CountDownLatch published = new CountDownLatch(1);
         MetadataLoader loader = new MetadataLoader.Builder().setTime(Time.SYSTEM).setFaultHandler(fatal)
             .setHighWaterMarkAccessor(() -> OptionalLong.of(log.end)).build();
         loader.installPublishers(List.of(new MetadataPublisher() {
@@ -266,11 +267,17 @@ public class LoadAnswers {
             }
 
             @Override
-            public void onMetadataUpdate(MetadataDelta delta, MetadataImage image, LoaderManifest manifest) { }
+            public void onMetadataUpdate(MetadataDelta delta, MetadataImage image, LoaderManifest manifest) {
+                published.countDown();
+            }
         }));
         try {
             if (log.checkpoint != null) loader.handleLoadSnapshot(log.snapshot());
             for (BatchReader<ApiMessageAndVersion> reader : log.readers()) loader.handleCommit(reader);
+            // It looks every 100 ms whether all is loaded, and then gives its publishers the image once more.
+            for (int nth = 0; nth < 30 && fatal.first == null; nth++) {
+                if (published.await(10, TimeUnit.MILLISECONDS)) break;
+            }
         } catch (Throwable thrown) {
             return thrown;
         }

@@ -370,6 +370,26 @@ def no_metadata_version(_: random.Random, log: MutableLog) -> None:
             batch.records[nth] = replace(raw, value=written(20))
 
 
+def refused_between(rng: random.Random, log: MutableLog, *, cut: bool = True) -> None:
+    """What is refused where the log ends inside, and not at its end. cut: the log, at any batch of that."""
+    before = len(log.batches)
+    if rng.random() < 0.4:
+        no_metadata_version(rng, log)
+        before = 1
+    low = written(12, name=METADATA_VERSION, featureLevel=rng.choice([8, 12, 13]))
+    for _ in range(rng.randint(1, 3)):
+        begun = [written(23), low] if rng.random() < 0.5 else [low, written(23)]
+        log.append(*begun) if rng.random() < 0.5 else [log.append(each) for each in begun]
+        for value in rng.sample([written(20), low], rng.randint(0, 2)):
+            log.append(value)
+        log.append(written(rng.choice([24, 25])))
+        if rng.random() < 0.5:
+            log.append(written(21, zkMigrationState=rng.choice([0, 4])))
+    log.append(written(12, name=METADATA_VERSION, featureLevel=rng.choice([14, 21])))
+    if cut and log.path.suffix == ".log":
+        del log.batches[rng.randint(min(before, len(log.batches)), len(log.batches)) :]
+
+
 def broken_crc(rng: random.Random, log: MutableLog) -> None:
     rng.choice(log.batches).is_broken = True
 
@@ -406,6 +426,7 @@ MUTATIONS: dict[str, Mutation] = {
         refused_in_transaction,
         zk_migration,
         no_metadata_version,
+        refused_between,
         broken_crc,
         nothing,
     )

@@ -72,7 +72,8 @@ def test_a_controller_ends_where_it_is_said_to(version: str, tmp_path: Path) -> 
             for index in (folder / LOG).glob("*index"):
                 index.unlink()
             (directory,) = find_controller_dirs([folder]).directories
-            assert bool(load_of(directory, "1", release).obstacles) == (reason is not None), name
+            found = load_of(directory, "1", release)
+            assert bool(found.obstacles or found.ends.refused) == (reason is not None), name
             (quorum.path / "1.out").unlink()
             quorum.start(1)
             ends = _ends(quorum, segment.stat().st_size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.messages.releases import RELEASES
 from kraft_core.plan.load_logs import ReplicaLoad, load_of
-from tests.long.load_mutations import LOG, MutableLog, written
+from tests.long.load_mutations import LOG, MutableLog, refused_between, written
 
 OF_3_9 = "static-upgrade/at-3.9.2/node-1"
 OF_4_3 = "disk-failure/before-wipe/node-1"
@@ -78,7 +79,8 @@ def test_a_record_that_a_release_refuses(
 ) -> None:
     found = loaded(golden / source, tmp_path / "copy", release, value, control=control)
     assert not found.gaps
-    assert [(each.kafka or "")[-len(words or "") :] for each in found.obstacles] == ([words] if words else [])
+    refused = [*found.obstacles, *found.ends.obstacles]
+    assert [(each.kafka or "")[-len(words or "") :] for each in refused] == ([words] if words else [])
 
 
 @pytest.mark.parametrize(("level", "ends"), [(None, False), (8, True), (12, True), (13, False)])
@@ -95,11 +97,38 @@ def test_a_transaction_that_is_open_at_the_end(
     (directory,) = find_controller_dirs([tmp_path / "copy"]).directories
     found = load_of(directory, "1", RELEASES["4.4"])
     assert not found.gaps
-    assert [each.record for each in found.obstacles] == ["BEGIN_TRANSACTION_RECORD version 0"] * ends
+    assert not found.obstacles
+    assert [each.record for each in found.ends.obstacles] == ["BEGIN_TRANSACTION_RECORD version 0"] * ends
     begun = found.end_offset - 2
-    for each in found.obstacles:
+    for each in found.ends.obstacles:
         assert each.offset == begun
         assert f"transaction at offset {begun}, but the metadata.version 3." in each.words
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("source", "release"), [(OF_4_3, "4.3"), (OF_3_9, "3.9")])
+def test_the_ends_of_a_log_are_those_of_its_copies_cut_there(
+    source: str, release: str, seed: int, golden: Path, tmp_path: Path
+) -> None:
+    """What is refused where a log may end is what is refused of the log that ends there."""
+    shutil.copytree(golden / source, tmp_path / "copy")
+    log = MutableLog.of(sorted((tmp_path / "copy" / LOG).glob("*.log"))[-1])
+    before = len(log.batches)
+    refused_between(random.Random(seed), log, cut=False)
+    log.write()
+    (directory,) = find_controller_dirs([tmp_path / "copy"]).directories
+    batches, first = list(log.batches), log.batches[before].records[0].offset
+    whole = load_of(directory, "1", RELEASES[release], first)
+    assert whole.ends.examined == len(batches) - before + 1
+    cut: list[ReplicaLoad] = []
+    for end in range(before, len(batches) + 1):
+        log.batches = batches[:end]
+        log.write()
+        (directory,) = find_controller_dirs([tmp_path / "copy"]).directories
+        cut.append(load_of(directory, "1", RELEASES[release]))
+    assert whole.ends.refused == sum(each.ends.refused for each in cut)
+    assert {o.words for o in whole.ends.obstacles} == {o.words for each in cut for o in each.ends.obstacles}
+    assert set(whole.ends.doubts) == {doubt for each in cut for doubt in each.ends.doubts}
 
 
 def level_of(name: str, level: int) -> bytes:
