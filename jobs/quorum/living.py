@@ -36,11 +36,11 @@ def from_living(args: argparse.Namespace) -> CapturedQuorum:
     cluster = living_cluster("bootstrap.controllers", args.live, args, args.cluster)
     with tempfile.TemporaryDirectory(prefix="kraftlake-") as folder:
         with asking():
-            sample = copy_leader(cluster, Path(folder) / "leader")
+            copy = copy_leader(cluster, Path(folder) / "leader")
         directories = find_controller_dirs([Path(folder)]).directories
         (copied,) = collect_lives(directories)
-        facts = replace(copied.facts, answered=answered_watermarks(sample.quorum))
+        facts = replace(copied.facts, answered=answered_watermarks(copy.quorum))
         quorum = quorum_of(conclude(facts), registered(directories))
     if quorum is None:
         raise Failure("the leader has no committed record yet: try again", ExitCode.TRY_AGAIN)
-    return living_quorum(quorum, sample.quorum)
+    return living_quorum(quorum, copy.quorum, copy.appended)

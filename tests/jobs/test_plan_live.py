@@ -121,6 +121,27 @@ def test_a_description_of_another_moment_decides_nothing(
         assert "not those of its log" in made["missing"][0]
 
 
+def test_the_leader_whose_log_was_read_is_asked_for_its_replicas(capsys: pytest.CaptureFixture[str]) -> None:
+    """Another address leads to a clone of the quorum, all of whose voters are up: it was SAFE."""
+    quorum, clone = started(), started()
+    leader, down = quorum.leader().key.id, a_follower(quorum)
+    other = next(id_ for id_ in quorum.leader().voters.ids if id_ not in (down, leader))
+    with loopback(quorum) as held, loopback(clone) as cloned:
+        with held.lock:
+            quorum.act(Crash(down - 1, 100))
+            for _ in range(30):
+                quorum.act(Write(1))
+                quorum.act(Elapse(100))
+        addresses = f"{address(held, other)},{address(cloned, leader)}"
+        main(["plan", "--live", addresses, "lose", str(other), "--format", "json", "--now", SOON])
+    assert json.loads(capsys.readouterr().out)["verdict"] == "unsafe"
+
+
+def address(held: LoopbackQuorum, node: int) -> str:
+    endpoint = held.quorum.replicas[node].endpoints[0]
+    return f"{endpoint.host}:{endpoint.port}"
+
+
 @pytest.mark.parametrize("lacking", ["lastFetchTimestamp", "lastCaughtUpTimestamp", "logEndOffset"])
 def test_what_the_leader_does_not_tell_of_a_follower_is_not_known(
     lacking: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -24,40 +26,64 @@ from kraft_core.wire.quorum import DescribedQuorum, DescribedReplica
 from transforms.lake.arrow_rows import EPOCH
 from transforms.live.log_reader import LogReader
 from transforms.live.options import EARLIEST, LiveCluster
-from transforms.live.quorum_asker import QuorumAsker, QuorumSample
+from transforms.live.quorum_asker import QuorumAsker
 
 # Seconds for the whole copy, and records held in memory.
 LONGEST, HELD = 300.0, 200_000
+# Batches at the log's end whose times are told: more than what a follower in sync lacks.
+MOST_DATED = 100_000
 _MAX_OFFSET = 1 << 62
 
 
-def copy_leader(cluster: LiveCluster, target: Path) -> QuorumSample:
+@dataclass(frozen=True, slots=True)
+class LeaderCopy:
+    """The quorum as the leader described it after its log was read, and when it appended the log's end.
+
+    appended: the newest batches of its own epoch, each as its end offset (exclusive) and its newest timestamp
+    in ms, by the leader's clock.
+    """
+
+    quorum: DescribedQuorum
+    appended: tuple[tuple[int, int], ...]
+
+
+def copy_leader(cluster: LiveCluster, target: Path) -> LeaderCopy:
     """Write the leader's log, with its uncommitted end, to a directory that does not exist yet.
 
-    Returns the quorum as the leader described it after that. quorum-state states what that answer proves:
-    that it leads the epoch. Raises WireError where another node came to lead meanwhile, RefusedError.
+    quorum-state states what the leader's description proves: that it leads the epoch. Raises WireError where
+    another node came to lead meanwhile, RefusedError.
     """
-    asker, reader = QuorumAsker(cluster), LogReader(cluster, EARLIEST, fail_on_data_loss=False)
+    reader, log = LogReader(cluster, EARLIEST, fail_on_data_loss=False), _Log(target / LOG_DIR_NAME)
     try:
-        before = asker.sample().quorum
-        log = _Log(target / LOG_DIR_NAME)
+        before = _described(cluster)
         log.write_committed(reader)
         log.write_end(reader)
-        sample = asker.sample()
+        followed = reader.follower.leader
+        if followed is None or followed.address is None:
+            raise WireError(f"no leader answers: {reader.follower.why}")
+        # Another address may lead to a clone of the quorum, with the same ids and epochs.
+        quorum = _described(replace(cluster, addresses=(followed.address,)))
     finally:
-        asker.close()
         reader.close()
-    quorum, followed, leader = sample.quorum, reader.follower.leader, sample.quorum.leader
-    epochs = {before.leader_epoch, quorum.leader_epoch, followed.leader_epoch if followed else None}
-    if len(epochs) > 1:
+    leads = (quorum.leader_id, quorum.leader_epoch)
+    if {(before.leader_id, before.leader_epoch), (followed.leader_id, followed.leader_epoch)} != {leads}:
         raise WireError(
             f"leadership changed to epoch {quorum.leader_epoch} while the log was read: try again"
         )
+    leader = quorum.leader
     if leader is None or leader.last_fetch_at is None or reader.cluster_id is None:
         raise WireError("the leader is not a voter, or does not report its time: nothing can be planned")
     log.write_epochs()
     _write_state(target, reader.cluster_id, leader, quorum)
-    return sample
+    return LeaderCopy(quorum, log.appended_in(quorum.leader_epoch))
+
+
+def _described(cluster: LiveCluster) -> DescribedQuorum:
+    asker = QuorumAsker(cluster)
+    try:
+        return asker.sample().quorum
+    finally:
+        asker.close()
 
 
 class _Log:
@@ -69,6 +95,12 @@ class _Log:
         self._segment: Path | None = None
         self._epochs: list[tuple[int, int]] = []
         self._end = (0, 0)
+        self._newest: deque[BatchHeader] = deque(maxlen=MOST_DATED)
+
+    def appended_in(self, leader_epoch: int) -> tuple[tuple[int, int], ...]:
+        """As LeaderCopy.appended."""
+        own = (batch for batch in self._newest if batch.leader_epoch == leader_epoch)
+        return tuple((batch.next_offset, batch.max_timestamp) for batch in own)
 
     def write_committed(self, reader: LogReader) -> None:
         """All below the high watermark. Raises WireError where that takes too long."""
@@ -105,6 +137,7 @@ class _Log:
             if not self._epochs or self._epochs[-1][0] != batch.leader_epoch:
                 self._epochs.append((batch.leader_epoch, batch.base_offset))
         self._end = batches[-1].next_offset, batches[-1].leader_epoch
+        self._newest.extend(batches)
         with self._segment.open("ab") as file:
             file.write(records[: batches[-1].end])
 
