@@ -116,7 +116,7 @@ def _member(log: LeaderLog, key: ReplicaKey, is_voter: bool, capture: Capture | 
     lag = max(0, log.end_offset - end) if end is not None else None
     lag_ms = _lag_ms(log, capture, end) if lag and end is not None else 0
     log_gap = _log_gap(log, capture)
-    gap = log_gap or _epoch_gap(log, capture) or _snapshot_gap(log, end)
+    gap = log_gap or _epoch_gap(log, capture) or _clock_gap(capture) or _snapshot_gap(log, end)
     gap = gap or log.errors.get(capture.capture_id)
     standing, words = _standing(log, capture, lag, lag_ms, gap)
     at, by = capture.captured_at, capture.time_source
@@ -254,6 +254,21 @@ def _silence(capture: Capture, fear: str) -> str | None:
     if silent is None or silent <= FETCH_TIMEOUT_MS:
         return None
     return f"it appended nothing for {length(silent, digits=1)} before it was captured, so {fear}"
+
+
+def _clock_gap(capture: Capture) -> str | None:
+    """Why the time of a capture does not show for how long it lagged or was silent: it is before its records.
+
+    The clock that states it is behind the leader's, or the leader's was set back: by how much is not known.
+    """
+    newest = capture.epoch_ranges[-1].last_appended_at if capture.epoch_ranges else capture.captured_at
+    behind = newest - capture.captured_at
+    if behind <= FETCH_TIMEOUT_MS:
+        return None
+    return (
+        f"the stated time of its capture is {length(behind, digits=1)} before its newest record, so it may "
+        "have lagged, or been down, for as long"
+    )
 
 
 def _has_diverged(log: LeaderLog, capture: Capture) -> bool:

@@ -294,11 +294,14 @@ def test_a_log_that_was_longer_before_supports_nothing() -> None:
     assert "an earlier capture of it held more" in judged.missing[0]
 
 
-def lagging(stated: int) -> CapturedQuorum:
-    """Voters 2 and 3 lack 99 s of the leader's log; the captures' times are stated as so many ms."""
+def lagging(stated: int, end: int = 100, leader_stated: int | None = None) -> CapturedQuorum:
+    """Voters 2 and 3 have the leader's log up to an offset, of 10,000, each 10 ms after the one before; the
+    captures' times are stated as so many ms.
+    """
     story = Story().leader(1, 0, 1, "1 2 3", sets="1 2 3")
-    for name, log in (("1", "1:0-10000"), ("2", "1:0-100"), ("3", "1:0-100")):
-        story.capture(name, stated, log, 1, leader_epoch_checkpoint=((1, 0),))
+    for name, log in (("1", "1:0-10000"), ("2", f"1:0-{end}"), ("3", f"1:0-{end}")):
+        at = leader_stated if name == "1" and leader_stated is not None else stated
+        story.capture(name, at, log, 1, leader_epoch_checkpoint=((1, 0),))
     quorum = quorum_of(conclude(story.facts()), Registered(()))
     assert quorum is not None
     return quorum
@@ -311,6 +314,25 @@ def test_a_stated_time_before_the_newest_record_hides_no_lag(stated: int, verdic
     assert judged.verdict.name == verdict
     if verdict == "not_known":
         assert "is 99 s before its newest record" in judged.missing[0]
+
+
+@pytest.mark.parametrize(
+    ("stated", "leader_stated", "end", "verdict"),
+    [
+        (100_000, 100_000, 9_950, "safe"),
+        (98_500, 98_500, 9_950, "safe"),
+        (95_000, 95_000, 10_000, "not_known"),
+        (70_000, 70_000, 7_000, "not_known"),
+        (50_000, 50_000, 7_000, "not_known"),
+        (60_000, 100_000, 7_000, "not_known"),
+    ],
+)
+def test_a_clock_that_is_behind_hides_no_lag(stated: int, leader_stated: int, end: int, verdict: str) -> None:
+    """By the time that it states, nothing was lacking yet: SAFE, though the voters had lagged for 30 s."""
+    judged = judge(lagging(stated, end, leader_stated), Remove(3))
+    assert judged.verdict.name == verdict
+    if verdict == "not_known":
+        assert "before its newest record, so it may have lagged, or been down" in judged.missing[0]
 
 
 def story_of(*logs: tuple[str, str]) -> CapturedQuorum:
