@@ -17,7 +17,7 @@ from jobs.arguments import (
     must_take_its_options,
     now_of,
 )
-from jobs.plan_captures import captured_quorum
+from jobs.plan_captures import captured_quorum, must_be_one_source
 from jobs.plan_format import FORMAT_OPTIONS, add_format_arguments
 from jobs.plan_format import run as run_format
 from jobs.plan_questions import (
@@ -201,8 +201,7 @@ def action_of(args: argparse.Namespace) -> Action:
 def run(args: argparse.Namespace) -> int:
     """Print the plan. Raises Failure."""
     must_take_its_options(args, OPTIONS)
-    if args.live and (args.captures or args.lake is not None):
-        raise Failure("give --captures, --lake or --live, not two of them")
+    must_be_one_source(args)
     if args.action == "format":
         return run_format(args)
     if args.action == "random-uuid":

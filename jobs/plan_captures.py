@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from jobs.arguments import is_given
 from jobs.captures.given_clusters import given_clusters
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.lives import named_lives
@@ -21,6 +22,16 @@ if TYPE_CHECKING:
     from kraft_core.plan.captured_metadata import CapturedMetadata
     from kraft_core.plan.captured_quorum import CapturedQuorum
     from kraft_core.plan.load import CapturedDirectories
+
+
+def must_be_one_source(args: argparse.Namespace) -> None:
+    """Raises Failure for two sources, and for what only captures may lack: nothing would be read of it."""
+    if sum((bool(args.captures), args.lake is not None, bool(args.live))) > 1:
+        raise Failure("give --captures, --lake or --live, not two of them")
+    for option in ("cluster_id", "node_id", "captured_at"):
+        if not args.captures and is_given(getattr(args, option)):
+            name = option.replace("_", "-")
+            raise Failure(f"--{name} is about --captures that do not have it; --cluster selects a cluster")
 
 
 def captured_quorum(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
@@ -60,8 +71,6 @@ def _opened(args: argparse.Namespace) -> Opened:
     """The quorum, what could not be read, and how to read the metadata. Raises Failure."""
     if not args.captures and args.lake is None:
         raise Failure("give --captures PATH..., --lake PATH or --live HOST:PORT")
-    if args.captures and args.lake is not None:
-        raise Failure("give --captures or --lake, not both")
     return from_captures(args) if args.captures else from_lake(args)
 
 

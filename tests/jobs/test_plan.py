@@ -275,7 +275,12 @@ def test_wrong_usage(golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     refused(2, "update takes the new --endpoint", "update", "1", "--captures", captures)
     refused(2, "give --captures PATH..., --lake PATH or --live HOST:PORT", "remove", "3")
     both = ("--captures", captures, "--lake", str(tmp_path))
-    refused(2, "give --captures or --lake, not both", "remove", "3", *both)
+    refused(2, "--lake or --live, not two of them", "remove", "3", *both)
+    refused(2, "--lake or --live, not two of them", "load", "4.3", *both)
+    for option, value in (("--cluster-id", "x"), ("--node-id", "1"), ("--captured-at", "2026-11-21")):
+        words = f"{option} is about --captures that do not have it"
+        refused(2, words, "remove", "3", "--live", "h:9093", option, value)
+        refused(2, words, "remove", "3", "--lake", str(tmp_path), option, value)
     refused(2, "--lake or --live, not two of them", "lose", "3", "--live", "h:9093", "--captures", captures)
     refused(2, "registrations, which --live does not read", "release", "4.4", "--live", "h:9093")
     refused(2, "'one' is not a node id", "remove", "one", "--captures", captures)
