@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kraft_core.evidence.set_history import set_nodes
-from kraft_core.plan.actions import Action, Remove, Replace, lost_by
+from kraft_core.plan.actions import Action, Remove, Replace, Update, lost_by
 from kraft_core.plan.captured_quorum import CapturedQuorum
 from kraft_core.plan.parts import directory_of
 from kraft_core.plan.standings import Standing
@@ -93,6 +93,8 @@ def _moved_words(key: ReplicaKey, entry: Endpoint, other: Endpoint) -> str:
 def _of_action(quorum: CapturedQuorum, action: Action, judged: Judged) -> Iterator[Risk]:
     if isinstance(action, Remove):
         yield from _rejoining(quorum, action)
+    if isinstance(action, Update):
+        yield from _taken(quorum, action)
     if isinstance(action, Remove | Replace) and quorum.leader and quorum.leader.id == action.node_id:
         yield Risk("leader_goes", f"{action.node_id} is the leader: nothing is written during the election")
     if isinstance(action, Replace) and action.successor is None and judged.before is not None:
@@ -116,6 +118,16 @@ def _of_action(quorum: CapturedQuorum, action: Action, judged: Judged) -> Iterat
 def failures(tolerated: int) -> str:
     """How many failures a voter set tolerates, in words."""
     return count(tolerated, "failure") if tolerated else "no failure"
+
+
+def _taken(quorum: CapturedQuorum, action: Update) -> Iterator[Risk]:
+    """Other voters and clients would reach another voter at the new address."""
+    wanted = {(end.host, end.port) for end in action.endpoints}
+    for voter in quorum.voters.voters if quorum.voters else ():
+        ends = () if voter.key.id == action.node_id else quorum.endpoints_of(voter.key.id)
+        for end in ends:
+            if (end.host, end.port) in wanted:
+                yield Risk("address_of_another", f"{end} is the endpoint of voter {voter.key.id}")
 
 
 def _rejoining(quorum: CapturedQuorum, action: Remove) -> Iterator[Risk]:

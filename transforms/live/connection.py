@@ -31,7 +31,7 @@ from transforms.live.security import ListenerSecurity
 
 CLIENT_ID = "kraftlake"
 VERSION = "0.1.0"
-# Seconds.
+# Seconds. A node tells its versions as soon as it can be connected to, or hangs.
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 15.0
 # Of a session's lifetime: Kafka's clients log in again between 85 and 95 percent.
@@ -60,6 +60,7 @@ class NodeConnection:
         self._socket = self._connect()
         try:
             self._run(ask_versions(self._session, VERSION))
+            self._socket.settimeout(ANSWER_SECONDS)
             self._log_in()
         except BaseException:
             self.close()
@@ -203,7 +204,7 @@ class NodeConnection:
             opened = plain
             if self._security.has_tls:
                 opened = self._security.tls().wrap_socket(plain, server_hostname=self.address.host)
-            opened.settimeout(ANSWER_SECONDS)
+            opened.settimeout(CONNECT_SECONDS)
             return opened
         except OSError as error:
             if plain is not None:

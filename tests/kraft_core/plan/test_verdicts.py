@@ -203,6 +203,15 @@ def test_a_voter_that_came_back_may_come_back_again() -> None:
     }
 
 
+def test_the_endpoint_of_another_voter_is_told() -> None:
+    quorum = captured(HEALTHY)
+    (other,) = quorum.endpoints_of(3)
+    found = {risk.name: risk.sentence for risk in plan(quorum, Update(2, (other,))).risks}
+    assert found["address_of_another"] == f"{other} is the endpoint of voter 3"
+    own = plan(quorum, Update(3, (other, *ELSEWHERE))).risks
+    assert "address_of_another" not in {risk.name for risk in own}
+
+
 def test_a_moved_voter_is_told() -> None:
     """Node 1 was restarted with another port: the log has its registration and its update."""
     quorum = captured("dynamic-membership")
