@@ -14,6 +14,7 @@ from jobs.restore_captures import captured, inputs_given, planned_restoration
 from jobs.restore_plan import PlanInputs, as_plan
 from jobs.restore_text import summary
 from jobs.runtime.crash import exit_code_of, failure_of
+from jobs.runtime.interrupt import ending_by_sigterm
 from jobs.runtime.lakes import must_be_lake
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.output import print_answer
@@ -103,9 +104,9 @@ def _write_and_verify(plan: Restoration, voter: NewVoter) -> None:
     """Write to scratch what is planned, if it is not refused. Raises TargetError, OSError."""
     if plan.made is None or plan.verdict == "REFUSED":
         return
-    with tempfile.TemporaryDirectory(prefix="kraftlake-rehearsal-") as scratch:
+    with ending_by_sigterm(), tempfile.TemporaryDirectory(prefix="kraftlake-rehearsal-") as scratch:
         (home,) = write_restoration(plan.made, plan.cluster_id, b"", Path(scratch) / "new")
-        check_identity(home, plan.cluster_id, voter)
+        check_identity(plan.made, plan.cluster_id, voter, home)
         check_written(plan.made, home / LOG_DIR_NAME)
 
 

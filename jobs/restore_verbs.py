@@ -126,7 +126,7 @@ def _verify(args: argparse.Namespace) -> int:
     homes = [args.folder / f"node-{voter.id}" for voter in plan.made.voters]
     for voter, home in zip(plan.made.voters, homes, strict=True):
         try:
-            check_identity(home, plan.cluster_id, voter)
+            check_identity(plan.made, plan.cluster_id, voter, home)
             check_written(plan.made, home / LOG_DIR_NAME)
         except TargetError as error:
             raise Failure(str(error), ExitCode.FOUND) from None

@@ -37,6 +37,19 @@ def interrupt_each_time() -> Iterator[None]:
 
 
 @contextmanager
+def ending_by_sigterm() -> Iterator[None]:
+    """Within the block SIGTERM raises KeyboardInterrupt, so that what the block has made is removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def starting_spark() -> Iterator[None]:
     """Within the block Spark starts, which takes SIGINT for itself; afterwards interrupt_once holds again.
 

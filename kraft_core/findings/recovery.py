@@ -150,6 +150,15 @@ def unproven(known: Conclusions, capture: Capture) -> list[tuple[str, int, int, 
     return _unproven(_by_epoch(capture), log_ranges(known))
 
 
+def truncated(known: Conclusions) -> list[tuple[str, int, int, int]]:
+    """What captures hold and a later leader replaced: it was never committed; ranges as of lacking()."""
+    return [
+        (held.commit_status, held.leader_epoch, held.first_offset, held.end_offset)
+        for held in log_ranges(known)
+        if held.commit_status == "truncated"
+    ]
+
+
 def ranges_text(ranges: list[tuple[str, int, int, int]]) -> str:
     """Ranges as of lacking(), in words; "" for none."""
     return "; ".join(

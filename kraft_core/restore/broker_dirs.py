@@ -125,6 +125,21 @@ def of_one_id(log_dirs: Mapping[str, BrokerLogDir]) -> Iterator[tuple[str, str]]
                 yield first, path
 
 
+def held_twice(log_dirs: Mapping[str, BrokerLogDir]) -> Iterator[tuple[str, str, str]]:
+    """Paths of two directories of one broker that hold the same partition, and its name.
+
+    No broker has it twice, except while a copy is to replace the other (LogManager.loadLog).
+    """
+    named = dict.fromkeys(of_one_id(log_dirs), "")
+    seen: dict[tuple[int, PartitionKey], str] = {}
+    for path, log_dir in log_dirs.items():
+        for each in log_dir.held:
+            first = path if each.is_future else seen.setdefault((each.broker_id, each.key), path)
+            if first != path and (first, path) not in named:
+                named[first, path] = each.name
+    return ((*paths, name) for paths, name in named.items() if name)
+
+
 def stray_partitions(log_dir: Path, broker_id: int) -> tuple[HeldPartition, ...]:
     """The partitions of a log directory that Kafka has renamed to -stray. Raises BrokerDirError."""
     return tuple(_held(log_dir, broker_id, ("stray",)))
@@ -178,7 +193,10 @@ def _read(path: Path, reader: Callable[[str], Content]) -> Content:
 
 @dataclass(frozen=True, slots=True)
 class BrokersEvidence:
-    """log_dirs: all that were given. seen: by partition the highest leader epoch of a log."""
+    """log_dirs: all that were given. seen: by partition the highest leader epoch of a log.
+
+    logs: captured ones, without what certainly was not committed: brokers know only what was.
+    """
 
     log_dirs: tuple[BrokerLogDir, ...]
     seen: Mapping[PartitionKey, int]
@@ -202,7 +220,7 @@ class BrokersEvidence:
         return {(each.broker_id, each.key): each.leader_epoch for each in held}
 
     def unseen(self) -> Iterator[PossibleLoss]:
-        """What no captured log knows: proof that records are missing."""
+        """What no log knows: proof that records are missing."""
         found: dict[str, None] = {}
         for each in self.held:
             if each.key not in self.seen:
@@ -212,12 +230,12 @@ class BrokersEvidence:
         if found:
             yield PossibleLoss(
                 UNSEEN_RECORDS,
-                "Brokers have what no captured metadata contains, so records are missing: "
+                "Brokers have what no captured record that may be committed contains, so others are missing: "
                 f"{first_named(list(found), _MOST_NAMED)}.",
             )
 
     def unknown(self) -> Iterator[Consequence]:
-        """Topics and partitions that no captured log ever knew."""
+        """Topics and partitions that no log ever knew."""
         topics = {topic for topic, _ in self.seen}
         for each in self.held:
             if each.key not in self.seen:

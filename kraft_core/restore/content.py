@@ -55,8 +55,8 @@ def _of_partitions(sure: Sequence[SureReplica]) -> Iterator[PossibleLoss]:
         yield PossibleLoss(
             NO_SURE_REPLICA,
             f"{count(len(behind), 'partition')} that may lack the last messages: the broker that would lead "
-            f"has no leader epoch of {_named(behind)} as high as another one in sync, as on a disk restored "
-            "from a backup.",
+            f"has no leader epoch of {_named(behind)} as high as another one, as on a disk restored from a "
+            "backup.",
         )
     led_elsewhere = [each for each in sure if each.leader_is_lost]
     if led_elsewhere:

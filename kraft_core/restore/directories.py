@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from pathlib import Path
 
 from kraft_core.format.controller_dir import read_controller_dir
@@ -21,6 +22,7 @@ from kraft_core.restore.restoration import Restored
 
 REPORT_NAME = "restore.json"
 _UNFINISHED_LOG_DIR = "unfinished"
+_META_PROPERTIES = "meta.properties"
 _OWNER_ONLY_DIR, _OWNER_ONLY_FILE = 0o700, 0o600
 
 
@@ -55,6 +57,22 @@ def write_restoration(made: Restored, cluster_id: str, report: bytes, target: Pa
     check_target(target)
     partial = target.absolute().parent / f".{target.name}.unfinished-{secrets.token_hex(4)}"
     _make_dir(partial)
+    try:
+        _write_all(made, cluster_id, report, partial)
+        check_target(target)
+        partial.rename(target)
+    except BaseException as error:
+        # It holds secrets, and fills a disk that is full.
+        shutil.rmtree(partial, ignore_errors=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(target)  # a write names no file
+        raise
+    _sync_dir(target.absolute().parent)
+    return [target / f"node-{voter.id}" for voter in made.voters]
+
+
+def _write_all(made: Restored, cluster_id: str, report: bytes, partial: Path) -> None:
+    """Write and read again all that belongs into the target. Raises TargetError, OSError."""
     for voter in made.voters:
         _write_voter(made, cluster_id, voter, partial / f"node-{voter.id}")
     _write_file(partial / REPORT_NAME, report)
@@ -65,10 +83,6 @@ def write_restoration(made: Restored, cluster_id: str, report: bytes, target: Pa
         home = partial / f"node-{voter.id}"
         (home / _UNFINISHED_LOG_DIR).rename(home / LOG_DIR_NAME)
         _sync_dir(home)
-    check_target(target)
-    partial.rename(target)
-    _sync_dir(target.absolute().parent)
-    return [target / f"node-{voter.id}" for voter in made.voters]
 
 
 def check_written(made: Restored, log_dir: Path) -> None:
@@ -87,14 +101,24 @@ def check_written(made: Restored, log_dir: Path) -> None:
         raise TargetError(f"{checkpoint} differs from the plan")
 
 
-def check_identity(home: Path, cluster_id: str, voter: NewVoter) -> None:
-    """Raises TargetError unless a directory bears the voter's identity, and its owner alone can read it."""
-    meta = home / "meta.properties"
+def check_identity(made: Restored, cluster_id: str, voter: NewVoter, home: Path) -> None:
+    """Raises TargetError unless a directory bears the voter's identity, holds no file beside those that are
+    planned, and its owner alone can read it.
+    """
+    planned = {home, *(home / name for name in (_META_PROPERTIES, LOG_DIR_NAME))}
+    planned.add(home / LOG_DIR_NAME / made.checkpoint_name)
+    found = {home, *home.rglob("*")}
+    for path in sorted(found - planned):
+        raise TargetError(f"{path} is not planned: something else has written to the directory")
+    for path in sorted(found):
+        if path.is_symlink():
+            raise TargetError(f"{path} is a symbolic link: copy what was written, not links to it")
+    meta = home / _META_PROPERTIES
     if not meta.is_file() or meta.read_bytes() != _meta_properties(cluster_id, voter):
         raise TargetError(
             f"{home} is not the directory of node {voter.id}@{voter.directory_id} of cluster {cluster_id}"
         )
-    for path in (home, *home.rglob("*")):
+    for path in sorted(found):
         if path.stat().st_mode & 0o077:
             raise TargetError(f"{path} contains secrets, and is accessible to others than its owner")
 
@@ -104,7 +128,7 @@ def _write_voter(made: Restored, cluster_id: str, voter: NewVoter, home: Path) -
     log_dir = home / _UNFINISHED_LOG_DIR
     for folder in (home, log_dir):
         _make_dir(folder)
-    _write_file(home / "meta.properties", _meta_properties(cluster_id, voter))
+    _write_file(home / _META_PROPERTIES, _meta_properties(cluster_id, voter))
     _write_file(log_dir / made.checkpoint_name, made.checkpoint)
     _sync_dir(log_dir)
     _sync_dir(home)

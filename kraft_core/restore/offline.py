@@ -107,11 +107,17 @@ def _has_all(partition: Partition) -> tuple[int, ...]:
 def _behind(partition: Partition, epochs: Mapping[int, int | None]) -> frozenset[int]:
     """Of those brokers the ones that lack the last leader epoch that another has, and may lack its messages.
 
-    So does a disk that was restored from a backup. epochs: the last of each broker, None where not known.
+    So does a disk that was restored from a backup. epochs: the last of each replica, None where not known.
+    One that is not in sync counts for the leader alone, from which the messages of its epoch came: of earlier
+    epochs it may hold what nobody acknowledged.
     """
     known = {id_: epoch for id_ in _has_all(partition) if (epoch := epochs.get(id_)) is not None}
     last = max(known.values(), default=-1)
-    return frozenset(id_ for id_, epoch in known.items() if epoch < last)
+    behind = {id_ for id_, epoch in known.items() if epoch < last}
+    fetched = max((epoch for epoch in epochs.values() if epoch is not None), default=-1)
+    if known.get(partition.leader, fetched) < partition.leader_epoch <= fetched:
+        behind.add(partition.leader)
+    return frozenset(behind)
 
 
 def _waiting(

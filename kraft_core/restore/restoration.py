@@ -27,15 +27,13 @@ from kraft_core.restore.broker_dirs import (
     BrokerLogDir,
     BrokersEvidence,
     broker_log_dir,
+    held_twice,
     of_one_id,
     offline_replicas,
 )
 from kraft_core.restore.checkpoint import UnwritableError, checkpoint_bytes, level_of
 from kraft_core.restore.choice import (
-    COMMITTED_RECORDS,
     OLDER_METADATA,
-    OTHER_LINE,
-    OTHER_TAILS,
     Choice,
     Line,
     PossibleLoss,
@@ -49,7 +47,6 @@ from kraft_core.restore.later import Consequence, Seen, consequences, stray
 from kraft_core.restore.new_voters import kraft_version, listener, placed_voter, registered, voters_of
 from kraft_core.restore.offline import SureReplica, offline
 from kraft_core.restore.replay import (
-    Cut,
     ReplayedLog,
     UnusableLogError,
     replayed,
@@ -57,6 +54,7 @@ from kraft_core.restore.replay import (
     without_transaction,
 )
 from kraft_core.restore.request import NewVoter, RestoreRequest
+from kraft_core.restore.tails import CapturedLog, committable, tails
 from kraft_core.restore.unled import unled
 from kraft_core.restore.whole import why_cut
 
@@ -65,15 +63,6 @@ BROKERS_DELETE = (
     "topics that are missing in it: stop all brokers first, and state it (--brokers-stopped)."
 )
 RestoreVerdict = Literal["SAFE", "LOSES", "REFUSED"]
-
-
-@dataclass(frozen=True, slots=True)
-class CapturedLog:
-    """A captured directory and the metadata at the end of its log."""
-
-    capture: Capture
-    directory: ControllerDir
-    log: ReplayedLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +173,8 @@ def restoration_of(
     beside = tuple(unled([(label(each.capture.replica), each.log) for each in logs]))
     asked = (request.gone, request.are_stopped, request.line)
     choice = choose(known, judge(known), *asked, lives, cut, beside)
+    chosen = None if choice.capture is None else choice.capture.capture_id
+    source = next((each for each in logs if each.capture.capture_id == chosen), None)
     refusals = [*unread, *_of_identity(cluster), *choice.refusals, *unusable]
     log_dirs: dict[str, BrokerLogDir] = {}
     for path in broker_dirs:
@@ -195,14 +186,19 @@ def restoration_of(
         f"{first} and {second} are copies of one log directory: give only the newest one of each."
         for first, second in of_one_id(log_dirs)
     )
-    brokers = BrokersEvidence.of(log_dirs.values(), [each.log for each in logs])
+    refusals += (
+        f"{first} and {second} of one broker both hold {name}, so one is an older copy: give only the newest "
+        "copy of each directory."
+        for first, second, name in held_twice(log_dirs)
+    )
+    brokers = BrokersEvidence.of(log_dirs.values(), committable(known, choice, source, logs))
     losses = [*choice.losses, *brokers.unseen()]
     if not request.brokers_stopped and any(loss.name in OLDER_METADATA for loss in losses):
         refusals.append(BROKERS_DELETE)
     made = None
-    if choice.capture is not None and not refusals:
+    if source is not None and not refusals:
         try:
-            made = _made([known, *lives], choice, logs, request, brokers)
+            made = _made([known, *lives], choice, source, logs, request, brokers)
         except (UnusableLogError, UnwritableError, ExhaustedError, OSError) as error:
             refusals.append(f"{error}.")
     if made is not None and made.restored_end < made.source_end and not request.brokers_stopped:
@@ -233,6 +229,7 @@ def _of_identity(cluster: CollectedCluster) -> Iterator[str]:
 def _made(
     lives: Sequence[Conclusions],
     choice: Choice,
+    source: CapturedLog,
     logs: Sequence[CapturedLog],
     request: RestoreRequest,
     brokers: BrokersEvidence,
@@ -241,14 +238,11 @@ def _made(
 
     Raises UnusableLogError, UnwritableError, ExhaustedError, OSError.
     """
-    known, source = lives[0], choice.capture
-    assert source is not None
-    taken_from = next(each for each in logs if each.capture.capture_id == source.capture_id)
-    directory, log = taken_from.directory, taken_from.log
-    if log.end_offset != source.log_end_offset:
-        raise UnusableLogError(f"its log was read up to {log.end_offset}, not {source.log_end_offset}")
-    request = _with_lost_brokers(log, request)
-    check_line(taken_from, logs, request.line)
+    known, capture, directory, log = lives[0], choice.capture, source.directory, source.log
+    assert capture is not None
+    if log.end_offset != capture.log_end_offset:
+        raise UnusableLogError(f"its log was read up to {log.end_offset}, not {capture.log_end_offset}")
+    check_line(source, logs, request.line)
     horizon = horizon_of(
         [capture for life in lives for capture in life.facts.captures],
         [snapshot for life in lives for snapshot in life.facts.snapshots],
@@ -258,11 +252,12 @@ def _made(
     taken = log if request.at is None else replayed_until(directory, request.at)
     newest = without_transaction(log).image
     restored = placed(without_transaction(taken).image, newest, request.placement)
-    seen: list[Seen] = [(newest, None), *_tails(known, choice, taken_from, logs)]
+    request = _with_lost_brokers(log, restored, request)
+    seen: list[Seen] = [(newest, None), *tails(known, choice, source, logs)]
     without = brokers.lacking(newest) | offline_replicas(restored)
     image, sure = offline(restored, horizon, request.lost_brokers, without, brokers.epochs)
     back: list[Broker] = [
-        broker for (id_,), broker in newest.tables.items(BROKERS) if id_ not in request.lost_brokers
+        broker for (id_,), broker in restored.tables.items(BROKERS) if id_ not in request.lost_brokers
     ]
     name, version = request.listener or listener(log), kraft_version(log, request)
     voters = tuple(placed_voter(voter, request, log, known.facts.captures) for voter in request.voters)
@@ -270,15 +265,15 @@ def _made(
     return Restored(
         voters=voters,
         brokers_too=frozenset(v.id for v in voters if registered(log, v.id) is not None),
-        source=source,
+        source=capture,
         directory=directory,
         source_end=log.end_offset,
         source_epoch=log.leader_epoch,
         restored_end=taken.end_offset,
         restored_epoch=taken.leader_epoch,
         restored_time=taken.image.timestamp,
-        unproven=ranges_text(unproven(known, source)),
-        left_behind=ranges_text(lacking(known, source)),
+        unproven=ranges_text(unproven(known, capture)),
+        left_behind=ranges_text(lacking(known, capture)),
         left_out=""
         if taken.open_transaction is None
         else f"the metadata transaction that began at offset {taken.open_transaction} and did not end",
@@ -322,60 +317,12 @@ def check_line(source: CapturedLog, logs: Iterable[CapturedLog], line: Line | No
             )
 
 
-def _tails(
-    known: Conclusions, choice: Choice, source: CapturedLog, logs: Iterable[CapturedLog]
-) -> Iterator[Seen]:
-    """What other captures hold beside the source, where nothing proves that it was not committed.
-
-    The metadata at the end of their logs and, if known, where they diverge from the source's.
-    """
-    names = {loss.name for loss in choice.losses}
-    if not names & {OTHER_TAILS, OTHER_LINE, COMMITTED_RECORDS}:
-        return
-    lacked = lacking(known, source.capture)
-    for each in logs:
-        begins = [
-            max(first, epoch_range.first_offset)
-            for _, epoch, first, end in lacked
-            for epoch_range in each.capture.epoch_ranges
-            if epoch_range.leader_epoch == epoch
-            and epoch_range.first_offset < end
-            and first < epoch_range.end_offset
-        ]
-        if begins:
-            yield without_transaction(each.log).image, _shared(each, source, min(begins))
-        elif OTHER_LINE in names and not _is_prefix(each, source):
-            yield without_transaction(each.log).image, None
-
-
-def _shared(held: CapturedLog, source: CapturedLog, end: int) -> Image | None:
-    """The metadata below an offset (exclusive) if both logs led to it; None where they may differ there, too.
-
-    So does a restored quorum, which begins with metadata that the source does not lead to.
-    """
-    there, ours = _before(held, end), _before(source, end)
-    return there if there is not None and ours is not None and there.tables == ours.tables else None
-
-
-def _before(held: CapturedLog, end: int) -> Image | None:
-    try:
-        return without_transaction(replayed_until(held.directory, Cut(end))).image
-    except UnusableLogError:
-        return None
-
-
-def _is_prefix(held: CapturedLog, source: CapturedLog) -> bool:
-    """Whether the source led to the same metadata where this log ends."""
-    there = _before(source, held.log.end_offset)
-    return there is not None and there.tables == without_transaction(held.log).image.tables
-
-
-def _with_lost_brokers(log: ReplayedLog, request: RestoreRequest) -> RestoreRequest:
-    """What was asked for, with every registered broker that is lost.
+def _with_lost_brokers(log: ReplayedLog, restored: Image, request: RestoreRequest) -> RestoreRequest:
+    """What was asked for, with every broker that is lost of those registered in what is restored.
 
     Raises UnwritableError for what cannot be, or was never tried.
     """
-    brokers = {key[0] for key, _ in log.image.tables.items(BROKERS)}
+    brokers = {key[0] for key, _ in restored.tables.items(BROKERS)}
     unknown = sorted((request.lost_brokers | (request.brokers_back or frozenset())) - brokers)
     if unknown:
         raise UnwritableError(f"no broker {unknown[0]} is registered")

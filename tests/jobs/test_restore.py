@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -157,6 +158,28 @@ def test_a_rehearsal_leaves_nothing(
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
+def test_a_rehearsal_that_is_terminated_leaves_nothing(captures: Path, tmp_path: Path) -> None:
+    """As by a timeout of the scheduler: the secrets of the cluster stayed in the folder of scratch files."""
+    program = (
+        "import os, signal, sys\n"
+        "import jobs.restore_rehearsal as rehearsal\n"
+        "rehearsal.check_written = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "from jobs.cli import main\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    words = ["restore", "rehearse", "--captures", str(captures)]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        check=False,
+        capture_output=True,
+        env={**os.environ, "TMPDIR": str(scratch)},
+    )
+    assert done.returncode == 130, done.stderr
+    assert list(scratch.iterdir()) == []
+
+
 def test_captures_that_changed_are_planned_again(safe: Path, captures: Path, tmp_path: Path) -> None:
     segment = captures / "node-1/__cluster_metadata-0/00000000000000000408.log"
     content = segment.read_bytes()
@@ -223,6 +246,31 @@ def test_verify_sees_every_changed_byte(safe: Path, tmp_path: Path) -> None:
         assert main(verify) == 1
         file.chmod(0o600)
     assert main(verify) == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["bootstrap.checkpoint", "__cluster_metadata-0/quorum-state", "__cluster_metadata-0/link"]
+)
+def test_verify_sees_what_was_not_planned(
+    safe: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kafka would read it: an empty quorum-state was as planned, and a dead link an internal error."""
+    target = tmp_path / "new"
+    assert main(["restore", "apply", str(safe), "--to", str(target)]) == 0
+    file = target / "node-22" / name
+    file.symlink_to("nowhere") if name.endswith("link") else file.touch(0o600)
+    assert main(["restore", "verify", str(target), "--against", str(safe)]) == 1
+    assert f"{file} is not planned" in capsys.readouterr().err
+
+
+def test_verify_follows_no_link(safe: Path, tmp_path: Path) -> None:
+    """A copy of it may be a link to what is not there."""
+    target = tmp_path / "new"
+    assert main(["restore", "apply", str(safe), "--to", str(target)]) == 0
+    meta = target / "node-21/meta.properties"
+    meta.rename(tmp_path / "meta.properties")
+    meta.symlink_to(tmp_path / "meta.properties")
+    assert main(["restore", "verify", str(target), "--against", str(safe)]) == 1
 
 
 def test_a_kafka_that_is_none_vouches_for_nothing(safe: Path, tmp_path: Path) -> None:

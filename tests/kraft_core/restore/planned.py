@@ -7,8 +7,12 @@ from pathlib import Path
 
 from kraft_core.evidence.collect import collect_lives
 from kraft_core.evidence.conclusions import conclude
-from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.format.batch import RawRecord, write_batch
+from kraft_core.format.codec import write_metadata_value
+from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
+from kraft_core.messages.metadata import METADATA_RECORDS
 from kraft_core.restore.choice import line_ends
+from kraft_core.restore.replay import replayed
 from kraft_core.restore.request import NewVoter, RestoreRequest
 from kraft_core.restore.restoration import Restoration, restoration_of
 from tests.kraft_core.evidence.golden import GOLDEN
@@ -38,6 +42,20 @@ def copied(moment: str, target: Path, *nodes: int) -> Path:
         if not nodes or int(source.name.removeprefix("node-")) in nodes:
             shutil.copytree(source, target / source.name)
     return target
+
+
+def append_record(directory: ControllerDir, type_name: str, version: int, fields: dict[str, object]) -> None:
+    """A record at the end of a log."""
+    (directory,) = find_controller_dirs([directory.path]).directories
+    log = replayed(directory)
+    message = next(each for each in METADATA_RECORDS if each.type_name == type_name)
+    value = write_metadata_value(message, version, message.default(version) | fields)
+    at = log.image.timestamp
+    batch = write_batch(log.end_offset, log.leader_epoch, [RawRecord(log.end_offset, at, None, value)])
+    segment = directory.segments[-1].path
+    segment.chmod(0o644)
+    with segment.open("ab") as file:
+        file.write(batch)
 
 
 def planned(captures: Path, asked: RestoreRequest = STOPPED) -> Restoration:

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from kraft_core.evidence.collect import collect_lives
-from kraft_core.format.batch import RawRecord, write_batch
-from kraft_core.format.codec import write_metadata_value
-from kraft_core.format.controller_dir import ControllerDir, find_controller_dirs
+from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.format.side_files import MAX_SIDE_FILE_BYTES
 from kraft_core.image.brokers import Broker
 from kraft_core.image.change import Change, Key
@@ -21,7 +19,6 @@ from kraft_core.image.image import Image
 from kraft_core.image.names import MIGRATING_DIRECTORY
 from kraft_core.image.partitions import Partition
 from kraft_core.image.tables import BROKERS, PARTITIONS
-from kraft_core.messages.metadata import METADATA_RECORDS
 from kraft_core.restore.broker_dirs import (
     BrokerDirError,
     BrokerLogDir,
@@ -38,7 +35,7 @@ from kraft_core.restore.replay import replayed
 from kraft_core.restore.request import RestoreRequest
 from kraft_core.restore.restoration import BROKERS_DELETE, Restoration, restoration_of
 from tests.kraft_core.evidence.golden import GOLDEN
-from tests.kraft_core.restore.planned import STOPPED, copied, golden, losses, planned, request
+from tests.kraft_core.restore.planned import STOPPED, append_record, copied, golden, losses, planned, request
 
 WHOLE = "uncommitted-truncation/after"
 CLUSTER = "iWP35uOsShu1pFlBJh_E7w"
@@ -116,6 +113,28 @@ def test_a_leader_epoch_that_no_capture_knows(tmp_path: Path) -> None:
     assert partition.leader_epoch == epoch + 1000 + PARTITION_EPOCH_MARGIN
 
 
+def test_a_topic_that_only_a_truncated_tail_contains(tmp_path: Path) -> None:
+    """No broker is given what was never committed. One more capture made it SAFE, brokers running."""
+    log_dir = _log_dir(tmp_path / "11")
+    _partition(log_dir, "newer-0", UNKNOWN, 0)
+    captures = copied(WHOLE, tmp_path / "captures/after")
+    before = copied("uncommitted-truncation/before", tmp_path / "captures/before", 1)
+    (directory,) = find_controller_dirs([before]).directories
+    whole = {"replicas": [11], "isr": [11], "leader": 11, "directories": [UNKNOWN]}
+    append_record(directory, "TOPIC_RECORD", 0, {"name": "newer", "topicId": UNKNOWN})
+    append_record(directory, "PARTITION_RECORD", 1, {"topicId": UNKNOWN, "partitionId": 0} | whole)
+    (directory,) = find_controller_dirs([before]).directories
+    assert (UNKNOWN, 0) in replayed(directory).partitions_seen
+    plans: list[Restoration] = []
+    for folder in (captures, tmp_path / "captures"):
+        (cluster,) = collect_lives(find_controller_dirs([folder]).directories)
+        assert restoration_of(cluster, STOPPED).verdict == "SAFE"
+        assert restoration_of(cluster, STOPPED, (), [log_dir]).refusals == (BROKERS_DELETE,)
+        plans.append(restoration_of(cluster, BOTH_STOPPED, (), [log_dir]))
+    assert losses(plans[0]) == [UNSEEN_RECORDS, TOPICS_UNKNOWN]
+    assert plans[0].losses == plans[1].losses
+
+
 def _log_dirs_of_11(home: Path) -> dict[str, Path]:
     """All log directories of broker 11, by directory id, each with the partitions that lie there."""
     made = golden(WHOLE).made
@@ -156,7 +175,8 @@ def test_a_replica_whose_directory_has_failed_is_not_sure(tmp_path: Path) -> Non
     captures, log_dirs = copied(WHOLE, tmp_path / "captures"), list(_log_dirs_of_11(tmp_path).items())
     failed, kept = log_dirs[0][0], log_dirs[1][0]
     for directory in find_controller_dirs([captures]).directories:
-        _append(directory, {"brokerId": 11, "brokerEpoch": _epoch_of_11(), "logDirs": [kept]})
+        change = {"brokerId": 11, "brokerEpoch": _epoch_of_11(), "logDirs": [kept]}
+        append_record(directory, "BROKER_REGISTRATION_CHANGE_RECORD", 2, change)
     plan = planned(captures)
     assert (plan.verdict, losses(plan)) == ("LOSES", [NO_SURE_REPLICA])
     held = len([path for path in log_dirs[0][1].iterdir() if (path / "partition.metadata").exists()])
@@ -181,6 +201,22 @@ def test_two_copies_of_one_directory_are_refused(tmp_path: Path) -> None:
     ] * len(newer)
 
 
+def test_a_partition_in_two_directories_of_a_broker_is_refused(tmp_path: Path) -> None:
+    """As in copies of two moments, without directory ids, or of a partition that was moved. It was SAFE."""
+    (cluster,) = collect_lives(find_controller_dirs([GOLDEN / WHOLE]).directories)
+    topic, epoch = _known()
+    older, newer = _log_dir(tmp_path / "older"), _log_dir(tmp_path / "newer")
+    for log_dir in (older, newer):
+        _partition(log_dir, "base-0", topic, epoch)
+    plan = restoration_of(cluster, STOPPED, (), [older, newer])
+    assert plan.refusals == (
+        f"{older} and {newer} of one broker both hold base-0, so one is an older copy: give only the newest "
+        "copy of each directory.",
+    )
+    (newer / "base-0").rename(newer / "base-0.4f0c-future")
+    assert restoration_of(cluster, STOPPED, (), [older, newer]).refusals == ()
+
+
 @pytest.mark.parametrize(
     ("epochs", "lost", "led_by", "losses_of"),
     [
@@ -190,13 +226,19 @@ def test_two_copies_of_one_directory_are_refused(tmp_path: Path) -> None:
         ({12: 5}, (), 11, []),
         ({11: 4, 12: 5}, (), 12, [UNREPLICATED]),
         ({11: 4, 12: 5}, (12,), 11, [NO_SURE_REPLICA]),
-        ({11: 4, 12: 4, 13: 5}, (), 11, []),
+        ({11: 3, 12: 3, 13: 4}, (), 11, []),
+        ({12: 4, 13: 5}, (), 11, []),
+        ({11: 4, 12: 4, 13: 5}, (), 12, [UNREPLICATED]),
+        ({11: 4, 13: 5}, (12,), 11, [NO_SURE_REPLICA]),
     ],
 )
 def test_a_leader_that_lacks_what_a_follower_has_is_not_sure(
     epochs: dict[int, int], lost: tuple[int, ...], led_by: int, losses_of: list[str]
 ) -> None:
-    """As on a disk restored from a backup: it was SAFE, and 12 would truncate. 13 is not in sync."""
+    """As on a disk restored from a backup: it was SAFE, and 12 would truncate.
+
+    13 is not in sync: it has messages of epoch 5 from 11, that leads it, and of epoch 4 perhaps its own.
+    """
     image, key, directories = Image(), (UNKNOWN, 0), (MIGRATING_DIRECTORY,) * 3
     brokers = (11, 12, 13)
     for id_ in brokers:
@@ -220,19 +262,6 @@ def _epoch_of_11() -> int:
     broker = made.image.tables.get(BROKERS, (11,))
     assert isinstance(broker, Broker)
     return broker.broker_epoch
-
-
-def _append(directory: ControllerDir, change: dict[str, object]) -> None:
-    """A BrokerRegistrationChangeRecord at the end of a log."""
-    log = replayed(directory)
-    message = next(each for each in METADATA_RECORDS if each.type_name == "BROKER_REGISTRATION_CHANGE_RECORD")
-    value = write_metadata_value(message, 2, message.default(2) | change)
-    at = log.image.timestamp
-    batch = write_batch(log.end_offset, log.leader_epoch, [RawRecord(log.end_offset, at, None, value)])
-    segment = directory.segments[-1].path
-    segment.chmod(0o644)
-    with segment.open("ab") as file:
-        file.write(batch)
 
 
 def test_without_registered_directories_those_given_are_all_of_a_broker() -> None:

@@ -23,6 +23,7 @@ from kraft_core.image.scram_users import ScramUser
 from kraft_core.image.tables import ACLS, BROKERS, CONFIGS, FEATURES, PARTITIONS, SCRAM_USERS, TOPICS
 from kraft_core.image.topics import Topic
 from kraft_core.restore.checkpoint import UnwritableError
+from kraft_core.restore.content import NO_SURE_REPLICA
 from kraft_core.restore.directories import write_restoration
 from kraft_core.restore.earlier import placed
 from kraft_core.restore.horizon import horizon_of
@@ -41,7 +42,7 @@ from kraft_core.restore.replay import Cut, ReplayedLog, UnusableLogError, replay
 from kraft_core.restore.request import RestoreRequest
 from kraft_core.restore.restoration import BROKERS_DELETE
 from tests.kraft_core.evidence.golden import GOLDEN
-from tests.kraft_core.restore.planned import MADE_AT, STOPPED, copied, golden, losses, planned
+from tests.kraft_core.restore.planned import MADE_AT, STOPPED, append_record, copied, golden, losses, planned
 
 WHOLE = "uncommitted-truncation/after"
 FIRST, SECOND = "dXmw1Ru2SU-5jEzTbqgRFA", "e0mw1Ru2SU-5jEzTbqgRFA"
@@ -211,6 +212,25 @@ def test_an_earlier_moment_of_a_recorded_log() -> None:
     assert by_time.restored_time == made.restored_time
     assert golden(WHOLE, _at(Cut(507))).verdict == "SAFE"
     assert golden(WHOLE, _at(Cut(time=made.restored_time + (1 << 40)))).verdict == "SAFE"
+
+
+def test_a_broker_that_was_removed_later_may_be_lost(tmp_path: Path) -> None:
+    """With the placement of the moment it is registered again: it was expected back, whatever was stated."""
+    captures = copied(WHOLE, tmp_path)
+    for directory in find_controller_dirs([captures]).directories:
+        broker: Broker | None = replayed(directory).image.tables.get(BROKERS, (11,))
+        assert broker is not None
+        removed = {"brokerId": 11, "brokerEpoch": broker.broker_epoch}
+        append_record(directory, "UNREGISTER_BROKER_RECORD", 0, removed)
+    for stated in ({"lost_brokers": frozenset({11})}, {"brokers_back": frozenset[int]()}):
+        plan = planned(captures, replace(_at(Cut(507)), placement="as-of", **stated))
+        assert losses(plan) == [BROKERS_RETURN, NO_SURE_REPLICA], plan.refusals
+        assert plan.made is not None
+        assert plan.made.brokers_back == ()
+    plan = planned(captures, replace(_at(Cut(507)), placement="as-of"))
+    assert losses(plan) == [BROKERS_RETURN]
+    assert plan.made is not None
+    assert plan.made.brokers_back == (11,)
 
 
 def test_with_running_brokers_it_is_refused() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -318,9 +320,26 @@ def test_a_directory_written_wrongly_is_not_published(tmp_path: Path) -> None:
     wrong = replace(plan.made, checkpoint=plan.made.checkpoint[:-1])
     with pytest.raises(TargetError, match="not written as planned"):
         write_restoration(wrong, plan.cluster_id, b"{}", tmp_path / "restored")
-    assert not (tmp_path / "restored").exists()
-    assert find_controller_dirs([tmp_path]).directories == ()
+    assert list(tmp_path.iterdir()) == []
     write_restoration(plan.made, plan.cluster_id, b"{}", tmp_path / "restored")
+
+
+def test_a_failure_leaves_no_secrets_and_names_the_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written was left beside the target: on a full disk each attempt took more of it."""
+
+    def full(_: int) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    plan = golden(WHOLE)
+    assert plan.made is not None
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", full)
+        with pytest.raises(OSError, match="No space left") as raised:
+            write_restoration(plan.made, plan.cluster_id, b"{}", tmp_path / "restored")
+    assert raised.value.filename == str(tmp_path / "restored")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_observer_alone_is_a_source(tmp_path: Path) -> None:
