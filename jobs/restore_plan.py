@@ -181,6 +181,7 @@ def _restored(made: Restored) -> dict[str, Any]:
                 "sure_broker": each.broker_id,
                 "is_back": each.is_back,
                 "is_empty": each.is_empty,
+                "is_behind": each.is_behind,
                 "leader_is_lost": each.leader_is_lost,
             }
             for each in made.sure
@@ -193,7 +194,7 @@ def _restored(made: Restored) -> dict[str, Any]:
 
 def first_brokers(made: Restored) -> dict[str, int]:
     """Of how many partitions each broker is the sure replica, by id."""
-    counted = Counter(each.broker_id for each in made.sure if each.is_back and each.broker_id is not None)
+    counted = Counter(each.broker_id for each in made.sure if each.is_sure and each.broker_id is not None)
     return {str(broker): counted[broker] for broker in sorted(counted)}
 
 

@@ -13,6 +13,7 @@ from jobs.restore_kafka import read_by_kafka
 from jobs.restore_plan import PlanInputs, as_plan, inputs_of
 from jobs.restore_rehearsal import rehearse
 from jobs.restore_text import runbook, summary
+from jobs.runtime.interrupt import ending_by_sigterm
 from jobs.runtime.outcome import ExitCode, Failure, reason_of
 from jobs.runtime.output import print_answer, print_lines
 from jobs.time_travel.moment import InvalidMomentError, parse_moment
@@ -110,7 +111,8 @@ def _apply(args: argparse.Namespace) -> int:
     try:
         check_apart(args.to, [Path(path) for path in inputs.captures])
         report = json.dumps(as_plan(inputs, plan), indent=2).encode()
-        homes = write_restoration(plan.made, plan.cluster_id, report, args.to)
+        with ending_by_sigterm():
+            homes = write_restoration(plan.made, plan.cluster_id, report, args.to)
     except TargetError as error:
         raise Failure(str(error)) from None
     print_lines(f"written: {home}" for home in homes)

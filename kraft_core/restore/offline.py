@@ -45,6 +45,11 @@ class SureReplica:
     is_behind: bool = False
     leader_is_lost: bool = False
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether that broker comes back with all acknowledged records, as far as its directories tell."""
+        return self.is_back and not self.is_empty and not self.is_behind
+
 
 def offline(
     image: Image,

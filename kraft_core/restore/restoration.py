@@ -187,8 +187,8 @@ def restoration_of(
         for first, second in of_one_id(log_dirs)
     )
     refusals += (
-        f"{first} and {second} of one broker both hold {name}, so one is an older copy: give only the newest "
-        "copy of each directory."
+        f"{first} and {second} of one broker both hold {name}: give only the newest copy of each directory; "
+        "if both are, the broker does not start."
         for first, second, name in held_twice(log_dirs)
     )
     brokers = BrokersEvidence.of(log_dirs.values(), committable(known, choice, source, logs))
@@ -201,7 +201,9 @@ def restoration_of(
             made = _made([known, *lives], choice, source, logs, request, brokers)
         except (UnusableLogError, UnwritableError, ExhaustedError, OSError) as error:
             refusals.append(f"{error}.")
-    if made is not None and made.restored_end < made.source_end and not request.brokers_stopped:
+    # A broker that runs has registered its directories, so captures that lack one are older than it.
+    may_be_older = made is not None and (made.restored_end < made.source_end or made.unregistered)
+    if may_be_older and not request.brokers_stopped:
         refusals.append(BROKERS_DELETE)
         made = None
     if made is not None:

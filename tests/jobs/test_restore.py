@@ -15,6 +15,9 @@ import pytest
 
 from jobs.cli import main
 from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.image.brokers import Broker
+from kraft_core.image.tables import BROKERS
+from kraft_core.restore.replay import replayed
 
 WHOLE = "uncommitted-truncation/after"
 VOTERS = ("--voters", "21@ctl-1:9093", "22@ctl-2:9093")
@@ -393,6 +396,27 @@ def test_what_brokers_know_is_part_of_the_plan(captures: Path, tmp_path: Path) -
     assert main(apply) == 1
     (log_dir / "other-0").rename(folder)
     assert main(apply) == 0
+
+
+def test_a_broker_without_its_messages_is_not_to_be_started_first(
+    captures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The steps said that it is sure to have all messages."""
+    directory = find_controller_dirs([captures]).directories[0]
+    broker: Broker | None = replayed(directory).image.tables.get(BROKERS, (11,))
+    assert broker is not None
+    given: list[str] = []
+    for id_ in broker.log_dirs:
+        log_dir = tmp_path / id_
+        log_dir.mkdir()
+        identity = f"version=1\nnode.id=11\ncluster.id=iWP35uOsShu1pFlBJh_E7w\ndirectory.id={id_}\n"
+        (log_dir / "meta.properties").write_text(identity)
+        given.append(str(log_dir))
+    stated = ("--controllers-stopped", "--broker-dirs", *given)
+    _, made = _plan(captures, tmp_path / "plan.json", *stated)
+    assert [loss["name"] for loss in made["losses"]] == ["no-sure-replica"]
+    assert made["restored"]["first_brokers"] == {}
+    assert "start the brokers that are sure to have all messages: none;" in capsys.readouterr().out
 
 
 def test_one_of_two_histories_is_restored_by_name(golden: Path, tmp_path: Path) -> None:

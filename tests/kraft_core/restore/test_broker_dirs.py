@@ -183,7 +183,7 @@ def test_a_replica_whose_directory_has_failed_is_not_sure(tmp_path: Path) -> Non
     assert f"{held} partitions without messages" in plan.losses[0].sentence
     # The disk may be there again, or what is given is a copy of before: nobody knows.
     (cluster,) = collect_lives(find_controller_dirs([captures]).directories)
-    given = restoration_of(cluster, STOPPED, (), [path for _, path in log_dirs])
+    given = restoration_of(cluster, BOTH_STOPPED, (), [path for _, path in log_dirs])
     assert given.losses == (*plan.losses, unregistered_loss(11, failed))
 
 
@@ -210,8 +210,8 @@ def test_a_partition_in_two_directories_of_a_broker_is_refused(tmp_path: Path) -
         _partition(log_dir, "base-0", topic, epoch)
     plan = restoration_of(cluster, STOPPED, (), [older, newer])
     assert plan.refusals == (
-        f"{older} and {newer} of one broker both hold base-0, so one is an older copy: give only the newest "
-        "copy of each directory.",
+        f"{older} and {newer} of one broker both hold base-0: give only the newest copy of each directory; "
+        "if both are, the broker does not start.",
     )
     (newer / "base-0").rename(newer / "base-0.4f0c-future")
     assert restoration_of(cluster, STOPPED, (), [older, newer]).refusals == ()
@@ -254,6 +254,7 @@ def test_a_leader_that_lacks_what_a_follower_has_is_not_sure(
     assert waiting is not None
     assert waiting.isr == (led_by,)
     assert [loss.name for loss in content_losses((), (), sure)] == losses_of
+    assert [each.is_sure for each in sure] == [NO_SURE_REPLICA not in losses_of]
 
 
 def _epoch_of_11() -> int:
@@ -285,9 +286,13 @@ def test_without_registered_directories_those_given_are_all_of_a_broker() -> Non
 
 
 def test_a_new_disk_of_a_broker_is_named(tmp_path: Path) -> None:
-    """Formatted again, it has another directory id: what it held is gone, whatever the metadata says."""
+    """Formatted again, it has another directory id: what it held is gone, whatever the metadata says.
+
+    A broker that runs with it has registered it, in records that no capture contains.
+    """
     log_dir = _log_dir(tmp_path / "11", directory_id=UNKNOWN)
-    plan = _plan(log_dir)
+    assert _plan(log_dir).refusals == (BROKERS_DELETE,)
+    plan = _plan(log_dir, BOTH_STOPPED)
     assert (plan.verdict, losses(plan)) == ("LOSES", [NO_SURE_REPLICA])
     assert f"Broker 11 has a log directory {UNKNOWN} that it has not registered" in plan.losses[0].sentence
     lost = _plan(log_dir, request(are_stopped=True, lost_brokers=frozenset({11})))
