@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -79,6 +80,7 @@ class BrokerLogDir:
     holds a metadata log, too. clean_shutdown: the broker epoch in its .kafka_cleanshutdown, which a broker
     writes as it shuts down and removes as it starts (NO_EPOCH: a file without one, as before 3.7); None if
     there is none, or one that Kafka cannot read.
+    deleted: partitions that the broker is about to delete (-delete).
     """
 
     broker_id: int
@@ -87,6 +89,7 @@ class BrokerLogDir:
     copied_at: int | None = None
     foreign: tuple[str, ...] = ()
     has_metadata_log: bool = False
+    deleted: tuple[HeldPartition, ...] = ()
     clean_shutdown: int | None = None
 
 
@@ -104,8 +107,9 @@ def broker_log_dir(log_dir: Path, cluster_id: str | None) -> BrokerLogDir:
     foreign = tuple(name for name in names if not is_log_folder(name))
     has_log = LOG_DIR_NAME in names or (note is not None and note.metadata_log)
     copied_at = None if note is None else note.captured_at
+    deleted = tuple(_deleted(log_dir, meta.node_id))
     clean = _clean_shutdown(log_dir / CLEAN_SHUTDOWN)
-    return BrokerLogDir(meta.node_id, meta.directory_id, held, copied_at, foreign, has_log, clean)
+    return BrokerLogDir(meta.node_id, meta.directory_id, held, copied_at, foreign, has_log, deleted, clean)
 
 
 def _clean_shutdown(path: Path) -> int | None:
@@ -153,14 +157,25 @@ def _folders(log_dir: Path) -> list[str]:
 
 
 def _held(log_dir: Path, broker_id: int, suffixes: Collection[str | None]) -> Iterator[HeldPartition]:
-    for name in _folders(log_dir):
-        match = _PARTITION.fullmatch(name)
-        if match is None or name == LOG_DIR_NAME or match[4] not in suffixes:
-            continue
-        folder = log_dir / name
+    for folder, match in _named(log_dir, suffixes):
         topic_id = _read(folder / "partition.metadata", read_partition_metadata)
         leader_epoch = max((epoch for epoch, _ in _epochs(folder)), default=-1)
         yield HeldPartition(broker_id, topic_id, match[1], int(match[2]), leader_epoch, match[4] == "future")
+
+
+def _deleted(log_dir: Path, broker_id: int) -> Iterator[HeldPartition]:
+    """As far as they are not deleted yet."""
+    for folder, match in _named(log_dir, ("delete",)):
+        with suppress(BrokerDirError):
+            topic_id = _read(folder / "partition.metadata", read_partition_metadata)
+            yield HeldPartition(broker_id, topic_id, match[1], int(match[2]), leader_epoch=-1)
+
+
+def _named(log_dir: Path, suffixes: Collection[str | None]) -> Iterator[tuple[Path, re.Match[str]]]:
+    for name in _folders(log_dir):
+        match = _PARTITION.fullmatch(name)
+        if match is not None and name != LOG_DIR_NAME and match[4] in suffixes:
+            yield log_dir / name, match
 
 
 def _epochs(folder: Path) -> tuple[tuple[int, int], ...]:
@@ -219,18 +234,26 @@ class BrokersEvidence:
         held = [each for each in self.held if not each.is_future]
         return {(each.broker_id, each.key): each.leader_epoch for each in held}
 
-    def unseen(self) -> Iterator[PossibleLoss]:
-        """What no log knows: proof that records are missing."""
+    def unseen(self, newest: Image | None) -> Iterator[PossibleLoss]:
+        """What no log knows: proof that records are missing.
+
+        newest: at the end of the source's log, None where others go on. A broker deletes a partition after it
+        was removed there: it was given back since, or records are missing.
+        """
         found: dict[str, None] = {}
         for each in self.held:
             if each.key not in self.seen:
                 found[f"{each.name} of topic id {each.topic_id} on broker {each.broker_id}"] = None
             elif each.leader_epoch > self.seen[each.key]:
                 found[f"{each.name} in leader epoch {each.leader_epoch} on broker {each.broker_id}"] = None
+        lacking = frozenset() if newest is None else self.lacking(newest)
+        for each in (each for log_dir in self.log_dirs for each in log_dir.deleted):
+            if (each.broker_id, each.key) in lacking:
+                found[f"{each.name} of topic id {each.topic_id} deleted on broker {each.broker_id}"] = None
         if found:
             yield PossibleLoss(
                 UNSEEN_RECORDS,
-                "Brokers have what no captured record that may be committed contains, so others are missing: "
+                "Brokers show what no captured record that may be committed contains, so others are missing: "
                 f"{first_named(list(found), _MOST_NAMED)}.",
             )
 

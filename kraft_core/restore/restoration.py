@@ -54,7 +54,7 @@ from kraft_core.restore.replay import (
     without_transaction,
 )
 from kraft_core.restore.request import NewVoter, RestoreRequest
-from kraft_core.restore.tails import CapturedLog, committable, tails
+from kraft_core.restore.tails import CapturedLog, committable, has_tails, tails
 from kraft_core.restore.unled import unled
 from kraft_core.restore.whole import why_cut
 
@@ -192,7 +192,8 @@ def restoration_of(
         for first, second, name in held_twice(log_dirs)
     )
     brokers = BrokersEvidence.of(log_dirs.values(), committable(known, choice, source, logs))
-    losses = [*choice.losses, *brokers.unseen()]
+    newest = None if source is None or has_tails(choice) else without_transaction(source.log).image
+    losses = [*choice.losses, *brokers.unseen(newest)]
     if not request.brokers_stopped and any(loss.name in OLDER_METADATA for loss in losses):
         refusals.append(BROKERS_DELETE)
     made = None

@@ -24,6 +24,11 @@ class CapturedLog:
     log: ReplayedLog
 
 
+def has_tails(choice: Choice) -> bool:
+    """Whether other captures hold beside the source what may have been committed: losses name it."""
+    return any(loss.name in (OTHER_TAILS, OTHER_LINE, COMMITTED_RECORDS) for loss in choice.losses)
+
+
 def tails(
     known: Conclusions, choice: Choice, source: CapturedLog, logs: Iterable[CapturedLog]
 ) -> Iterator[Seen]:
@@ -31,9 +36,9 @@ def tails(
 
     The metadata at the end of their logs and, if known, where they diverge from the source's.
     """
-    names = {loss.name for loss in choice.losses}
-    if not names & {OTHER_TAILS, OTHER_LINE, COMMITTED_RECORDS}:
+    if not has_tails(choice):
         return
+    names = {loss.name for loss in choice.losses}
     lacked = lacking(known, source.capture)
     for each in logs:
         begins = _first_of(lacked, each.capture)
@@ -53,7 +58,7 @@ def committable(
     """
     names = {loss.name for loss in choice.losses}
     never = [] if names & {OTHER_LINE, COMMITTED_RECORDS} else truncated(known)
-    if source is not None and not names & {OTHER_TAILS, OTHER_LINE, COMMITTED_RECORDS}:
+    if source is not None and not has_tails(choice):
         never += lacking(known, source.capture)
     for each in logs:
         end = None if each is source else _first_of(never, each.capture)

@@ -31,7 +31,7 @@ from kraft_core.restore.content import NO_SURE_REPLICA, UNREPLICATED, content_lo
 from kraft_core.restore.horizon import PARTITION_EPOCH_MARGIN, Horizon
 from kraft_core.restore.later import TOPICS_UNKNOWN
 from kraft_core.restore.offline import offline
-from kraft_core.restore.replay import replayed
+from kraft_core.restore.replay import ReplayedLog, replayed
 from kraft_core.restore.request import RestoreRequest
 from kraft_core.restore.restoration import BROKERS_DELETE, Restoration, restoration_of
 from tests.kraft_core.evidence.golden import GOLDEN
@@ -185,6 +185,41 @@ def test_a_replica_whose_directory_has_failed_is_not_sure(tmp_path: Path) -> Non
     (cluster,) = collect_lives(find_controller_dirs([captures]).directories)
     given = restoration_of(cluster, BOTH_STOPPED, (), [path for _, path in log_dirs])
     assert given.losses == (*plan.losses, unregistered_loss(11, failed))
+
+
+def test_what_a_broker_deletes_though_the_metadata_has_it_there(tmp_path: Path) -> None:
+    """It was removed by records that no capture contains, or given back since: nobody knows."""
+    (cluster,) = collect_lives(find_controller_dirs([GOLDEN / WHOLE]).directories)
+    log_dirs = list(_log_dirs_of_11(tmp_path).values())
+    folder = next(each for path in log_dirs for each in path.glob("base-*"))
+    deleted = shutil.copytree(folder, folder.with_name(f"{folder.name}.4f0c-delete"))
+    assert restoration_of(cluster, STOPPED, (), log_dirs).verdict == "SAFE"
+    shutil.rmtree(folder)
+    assert restoration_of(cluster, STOPPED, (), log_dirs).refusals == (BROKERS_DELETE,)
+    plan = restoration_of(cluster, BOTH_STOPPED, (), log_dirs)
+    assert losses(plan) == [UNSEEN_RECORDS, NO_SURE_REPLICA]
+    assert f"{folder.name} of topic id {_known()[0]} deleted on broker 11." in plan.losses[0].sentence
+    (deleted / "partition.metadata").unlink()  # half deleted, it does not say of which topic it was
+    assert losses(restoration_of(cluster, STOPPED, (), log_dirs)) == [NO_SURE_REPLICA]
+
+
+@pytest.mark.parametrize(("given", "is_unseen"), [((11,), True), ((11, 12), True), ((12,), False)])
+def test_what_another_broker_in_sync_holds_may_be_deleted(given: tuple[int, ...], is_unseen: bool) -> None:
+    """12 is to lead, and has it: it was SAFE."""
+    image, key = Image(), (UNKNOWN, 0)
+    made = Partition(
+        UNKNOWN, "t", 0, (11, 12), (MIGRATING_DIRECTORY,) * 2, (11, 12), (), (), (), (), 12, 0, 5, 9
+    )
+    image.tables.put(Change(PARTITIONS, key, made))
+    held = HeldPartition(11, UNKNOWN, "t", 0, 5)
+    of_broker = {
+        11: BrokerLogDir(11, None, (), deleted=(held,)),
+        12: BrokerLogDir(12, None, (replace(held, broker_id=12),)),
+    }
+    log = ReplayedLog(image)
+    log.see(key, (5, 9))
+    found = BrokersEvidence.of([of_broker[id_] for id_ in given], [log])
+    assert [loss.name for loss in found.unseen(image)] == [UNSEEN_RECORDS] * is_unseen
 
 
 def test_two_copies_of_one_directory_are_refused(tmp_path: Path) -> None:
