@@ -246,8 +246,9 @@ class BrokersEvidence:
                 found[f"{each.name} of topic id {each.topic_id} on broker {each.broker_id}"] = None
             elif each.leader_epoch > self.seen[each.key]:
                 found[f"{each.name} in leader epoch {each.leader_epoch} on broker {each.broker_id}"] = None
-        lacking = frozenset() if newest is None else self.lacking(newest)
-        for each in (each for log_dir in self.log_dirs for each in log_dir.deleted):
+        deleted = [each for log_dir in self.log_dirs for each in log_dir.deleted]
+        lacking = self.lacking(newest) if deleted and newest is not None else ()
+        for each in deleted:
             if (each.broker_id, each.key) in lacking:
                 found[f"{each.name} of topic id {each.topic_id} deleted on broker {each.broker_id}"] = None
         if found:
