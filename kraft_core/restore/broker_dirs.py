@@ -79,8 +79,8 @@ class BrokerLogDir:
     foreign: names of folders that are no partition's, with which Kafka does not start. has_metadata_log: it
     holds a metadata log, too. clean_shutdown: the broker epoch in its .kafka_cleanshutdown, which a broker
     writes as it shuts down and removes as it starts (NO_EPOCH: a file without one, as before 3.7); None if
-    there is none, or one that Kafka cannot read.
-    deleted: partitions that the broker is about to delete (-delete).
+    there is none, or one that Kafka cannot read. removed: partitions that the broker no longer serves
+    (-delete, -stray).
     """
 
     broker_id: int
@@ -89,7 +89,7 @@ class BrokerLogDir:
     copied_at: int | None = None
     foreign: tuple[str, ...] = ()
     has_metadata_log: bool = False
-    deleted: tuple[HeldPartition, ...] = ()
+    removed: tuple[HeldPartition, ...] = ()
     clean_shutdown: int | None = None
 
 
@@ -107,9 +107,9 @@ def broker_log_dir(log_dir: Path, cluster_id: str | None) -> BrokerLogDir:
     foreign = tuple(name for name in names if not is_log_folder(name))
     has_log = LOG_DIR_NAME in names or (note is not None and note.metadata_log)
     copied_at = None if note is None else note.captured_at
-    deleted = tuple(_deleted(log_dir, meta.node_id))
+    removed = tuple(_removed(log_dir, meta.node_id))
     clean = _clean_shutdown(log_dir / CLEAN_SHUTDOWN)
-    return BrokerLogDir(meta.node_id, meta.directory_id, held, copied_at, foreign, has_log, deleted, clean)
+    return BrokerLogDir(meta.node_id, meta.directory_id, held, copied_at, foreign, has_log, removed, clean)
 
 
 def _clean_shutdown(path: Path) -> int | None:
@@ -163,9 +163,9 @@ def _held(log_dir: Path, broker_id: int, suffixes: Collection[str | None]) -> It
         yield HeldPartition(broker_id, topic_id, match[1], int(match[2]), leader_epoch, match[4] == "future")
 
 
-def _deleted(log_dir: Path, broker_id: int) -> Iterator[HeldPartition]:
-    """As far as they are not deleted yet."""
-    for folder, match in _named(log_dir, ("delete",)):
+def _removed(log_dir: Path, broker_id: int) -> Iterator[HeldPartition]:
+    """Those that still say of which topic they are: Kafka may be deleting them."""
+    for folder, match in _named(log_dir, ("delete", "stray")):
         with suppress(BrokerDirError):
             topic_id = _read(folder / "partition.metadata", read_partition_metadata)
             yield HeldPartition(broker_id, topic_id, match[1], int(match[2]), leader_epoch=-1)
@@ -237,8 +237,8 @@ class BrokersEvidence:
     def unseen(self, newest: Image | None) -> Iterator[PossibleLoss]:
         """What no log knows: proof that records are missing.
 
-        newest: at the end of the source's log, None where others go on. A broker deletes a partition after it
-        was removed there: it was given back since, or records are missing.
+        newest: at the end of the source's log, None where others go on. A broker renames a directory after
+        the partition was removed there: it was given back since, or records are missing.
         """
         found: dict[str, None] = {}
         for each in self.held:
@@ -246,11 +246,11 @@ class BrokersEvidence:
                 found[f"{each.name} of topic id {each.topic_id} on broker {each.broker_id}"] = None
             elif each.leader_epoch > self.seen[each.key]:
                 found[f"{each.name} in leader epoch {each.leader_epoch} on broker {each.broker_id}"] = None
-        deleted = [each for log_dir in self.log_dirs for each in log_dir.deleted]
-        lacking = self.lacking(newest) if deleted and newest is not None else ()
-        for each in deleted:
+        removed = [each for log_dir in self.log_dirs for each in log_dir.removed]
+        lacking = self.lacking(newest) if removed and newest is not None else ()
+        for each in removed:
             if (each.broker_id, each.key) in lacking:
-                found[f"{each.name} of topic id {each.topic_id} deleted on broker {each.broker_id}"] = None
+                found[f"{each.name} of topic id {each.topic_id} removed on broker {each.broker_id}"] = None
         if found:
             yield PossibleLoss(
                 UNSEEN_RECORDS,

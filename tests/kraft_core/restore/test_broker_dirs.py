@@ -161,7 +161,7 @@ def test_a_partition_that_the_broker_to_lead_does_not_hold_is_named(tmp_path: Pa
     assert restoration_of(cluster, STOPPED, (), given).verdict == "SAFE"
     home = next(path for path in given if any(path.glob("base-*")))
     lacking = next(iter(home.glob("base-*")))
-    lacking.rename(home / f"{lacking.name}.4f0c-stray")
+    shutil.rmtree(lacking)
     plan = restoration_of(cluster, STOPPED, (), given)
     assert (plan.verdict, losses(plan)) == ("LOSES", [NO_SURE_REPLICA])
     assert "1 partition without messages" in plan.losses[0].sentence
@@ -187,24 +187,25 @@ def test_a_replica_whose_directory_has_failed_is_not_sure(tmp_path: Path) -> Non
     assert given.losses == (*plan.losses, unregistered_loss(11, failed))
 
 
-def test_what_a_broker_deletes_though_the_metadata_has_it_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize("suffix", ["delete", "stray"])
+def test_what_a_broker_removed_though_the_metadata_has_it_there(tmp_path: Path, suffix: str) -> None:
     """It was removed by records that no capture contains, or given back since: nobody knows."""
     (cluster,) = collect_lives(find_controller_dirs([GOLDEN / WHOLE]).directories)
     log_dirs = list(_log_dirs_of_11(tmp_path).values())
     folder = next(each for path in log_dirs for each in path.glob("base-*"))
-    deleted = shutil.copytree(folder, folder.with_name(f"{folder.name}.4f0c-delete"))
+    removed = shutil.copytree(folder, folder.with_name(f"{folder.name}.4f0c-{suffix}"))
     assert restoration_of(cluster, STOPPED, (), log_dirs).verdict == "SAFE"
     shutil.rmtree(folder)
     assert restoration_of(cluster, STOPPED, (), log_dirs).refusals == (BROKERS_DELETE,)
     plan = restoration_of(cluster, BOTH_STOPPED, (), log_dirs)
     assert losses(plan) == [UNSEEN_RECORDS, NO_SURE_REPLICA]
-    assert f"{folder.name} of topic id {_known()[0]} deleted on broker 11." in plan.losses[0].sentence
-    (deleted / "partition.metadata").unlink()  # half deleted, it does not say of which topic it was
+    assert f"{folder.name} of topic id {_known()[0]} removed on broker 11." in plan.losses[0].sentence
+    (removed / "partition.metadata").unlink()  # half deleted, it does not say of which topic it was
     assert losses(restoration_of(cluster, STOPPED, (), log_dirs)) == [NO_SURE_REPLICA]
 
 
 @pytest.mark.parametrize(("given", "is_unseen"), [((11,), True), ((11, 12), True), ((12,), False)])
-def test_what_another_broker_in_sync_holds_may_be_deleted(given: tuple[int, ...], is_unseen: bool) -> None:
+def test_what_another_broker_in_sync_holds_may_be_removed(given: tuple[int, ...], is_unseen: bool) -> None:
     """12 is to lead, and has it: it was SAFE."""
     image, key = Image(), (UNKNOWN, 0)
     made = Partition(
@@ -213,7 +214,7 @@ def test_what_another_broker_in_sync_holds_may_be_deleted(given: tuple[int, ...]
     image.tables.put(Change(PARTITIONS, key, made))
     held = HeldPartition(11, UNKNOWN, "t", 0, 5)
     of_broker = {
-        11: BrokerLogDir(11, None, (), deleted=(held,)),
+        11: BrokerLogDir(11, None, (), removed=(held,)),
         12: BrokerLogDir(12, None, (replace(held, broker_id=12),)),
     }
     log = ReplayedLog(image)
