@@ -191,7 +191,8 @@ def restoration_of(
         "if both are, the broker does not start."
         for first, second, name in held_twice(log_dirs)
     )
-    brokers = BrokersEvidence.of(log_dirs.values(), committable(known, choice, source, logs))
+    may_be_committed = committable(known, choice, source, logs) if log_dirs else ()
+    brokers = BrokersEvidence.of(log_dirs.values(), may_be_committed)
     newest = None if source is None or has_tails(choice) else without_transaction(source.log).image
     losses = [*choice.losses, *brokers.unseen(newest)]
     if not request.brokers_stopped and any(loss.name in OLDER_METADATA for loss in losses):

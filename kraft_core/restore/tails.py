@@ -101,7 +101,8 @@ def _before(held: CapturedLog, end: int) -> Image | None:
 
 
 def _until(held: CapturedLog, end: int) -> ReplayedLog | None:
+    """None where the log does not reach back so far, or its files are gone."""
     try:
         return replayed_until(held.directory, Cut(end))
-    except UnusableLogError:
+    except (UnusableLogError, OSError):
         return None
