@@ -288,8 +288,9 @@ class BrokersEvidence:
         for log_dir in self.log_dirs:
             given.setdefault(log_dir.broker_id, set()).add(log_dir.directory_id)
         registered_dirs = {broker_id: _registered_dirs(image, broker_id) for broker_id in given}
-        held = {(each.broker_id, each.key) for each in self.held if not each.is_future}
-        placed = {(dir_.directory_id, each.key) for dir_ in self.log_dirs for each in dir_.held}
+        # By name, too: under another one Kafka takes it for another partition.
+        held = {(each.broker_id, each.key, each.topic_name) for each in self.held if not each.is_future}
+        placed = {(d.directory_id, each.key, each.topic_name) for d in self.log_dirs for each in d.held}
         found: set[tuple[int, PartitionKey]] = set()
         partitions: Iterator[tuple[Key, Partition]] = image.tables.items(PARTITIONS)
         for (topic_id, partition_id), partition in partitions if given else ():
@@ -299,7 +300,8 @@ class BrokersEvidence:
                     continue
                 registered = registered_dirs[broker_id]
                 needed = {directory} if directory in registered else registered
-                is_held = (broker_id, key) in held or (directory, key) in placed
+                named = key, partition.topic_name
+                is_held = (broker_id, *named) in held or (directory, *named) in placed
                 if needed <= given[broker_id] and not is_held:
                     found.add((broker_id, key))
         return frozenset(found)

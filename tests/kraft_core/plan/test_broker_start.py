@@ -174,7 +174,7 @@ def test_a_directory_of_another_name(known: CapturedMetadata, dirs: tuple[Path, 
     """Kafka looks only at the id to tell what is stray, and at the name to find a partition. It was SAFE."""
     (dirs[0] / "orders-0").rename(dirs[0] / "payments-0")
     answer = asked(known, *dirs)
-    assert (answer.verdict, names(answer)) == ("risky", ["other_topic_name"])
+    assert (answer.verdict, names(answer)) == ("risky", ["other_topic_name", "lacking_replica"])
     assert f"payments-0 of topic id {ORDERS}, which is orders" in answer.reason
 
 

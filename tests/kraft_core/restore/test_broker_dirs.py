@@ -317,6 +317,7 @@ def test_without_registered_directories_those_given_are_all_of_a_broker() -> Non
         ([BrokerLogDir(11, None, ())], {11}),
         ([BrokerLogDir(11, None, ()), BrokerLogDir(11, None, (held,))], set[int]()),
         ([BrokerLogDir(11, None, (replace(held, is_future=True),))], {11}),
+        ([BrokerLogDir(11, None, (replace(held, topic_name="u"),))], {11}),
     ):
         assert BrokersEvidence.of(log_dirs, ()).lacking(image) == {(broker_id, key) for broker_id in lacking}
 
