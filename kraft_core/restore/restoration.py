@@ -176,21 +176,8 @@ def restoration_of(
     chosen = None if choice.capture is None else choice.capture.capture_id
     source = next((each for each in logs if each.capture.capture_id == chosen), None)
     refusals = [*unread, *_of_identity(cluster), *choice.refusals, *unusable]
-    log_dirs: dict[str, BrokerLogDir] = {}
-    for path in broker_dirs:
-        try:
-            log_dirs[str(path)] = broker_log_dir(path, cluster.kafka_cluster_id)
-        except BrokerDirError as error:
-            refusals.append(f"{error}.")
-    refusals += (
-        f"{first} and {second} are copies of one log directory: give only the newest one of each."
-        for first, second in of_one_id(log_dirs)
-    )
-    refusals += (
-        f"{first} and {second} of one broker both hold {name}: give only the newest copy of each directory; "
-        "if both are, the broker does not start."
-        for first, second, name in held_twice(log_dirs)
-    )
+    log_dirs, unusable_dirs = _broker_log_dirs(broker_dirs, cluster.kafka_cluster_id)
+    refusals += unusable_dirs
     may_be_committed = committable(known, choice, source, logs) if log_dirs else ()
     brokers = BrokersEvidence.of(log_dirs.values(), may_be_committed)
     newest = None if source is None or has_tails(choice) else without_transaction(source.log).image
@@ -220,6 +207,27 @@ def restoration_of(
         tuple(voter_copies(known)),
         made,
     )
+
+
+def _broker_log_dirs(paths: Iterable[Path], cluster_id: str) -> tuple[dict[str, BrokerLogDir], list[str]]:
+    """Log directories of brokers, and why they cannot be used, in sentences."""
+    log_dirs: dict[str, BrokerLogDir] = {}
+    why: list[str] = []
+    for path in paths:
+        try:
+            log_dirs[str(path)] = broker_log_dir(path, cluster_id)
+        except BrokerDirError as error:
+            why.append(f"{error}.")
+    why += (
+        f"{first} and {second} are copies of one log directory: give only the newest one of each."
+        for first, second in of_one_id(log_dirs)
+    )
+    why += (
+        f"{first} and {second} of one broker both hold {name}: give only the newest copy of each directory; "
+        "if both are, the broker does not start."
+        for first, second, name in held_twice(log_dirs)
+    )
+    return log_dirs, why
 
 
 def _of_identity(cluster: CollectedCluster) -> Iterator[str]:
