@@ -130,7 +130,7 @@ def from_lake(args: argparse.Namespace) -> Opened:
     )
     from jobs.runtime.lake_clusters import one_cluster
     from kraft_core.evidence.conclusions import conclude
-    from kraft_core.plan.captured_metadata import read_metadata
+    from kraft_core.plan.captured_metadata import other_log, read_metadata
     from kraft_core.plan.captured_quorum import quorum_of
 
     lake = args.lake.resolve()
@@ -147,7 +147,10 @@ def from_lake(args: argparse.Namespace) -> Opened:
     def metadata(quorum: CapturedQuorum) -> CapturedMetadata:
         from jobs.time_travel.lake_source import open_cluster
 
-        return read_metadata(quorum, open_cluster(lake, cluster))
+        histories = open_cluster(lake, cluster)
+        made = read_metadata(quorum, histories)
+        other = other_log(quorum, histories.steps)
+        return made if other is None else replace(made, gap=other)
 
     return quorum, faults_of(lake, cluster, newest), metadata
 

@@ -76,13 +76,13 @@ def open_cluster(lake: Location, wanted: str | None) -> LakeSource:
 
 
 class LakeSource:
-    """A cluster's metadata by all its captures, without truncated records."""
+    """A cluster's metadata by all its captures, without truncated records. steps: the replay path."""
 
     def __init__(self, lake: Location, cluster_id: str, steps: list[Step]) -> None:
         self.notes: list[str] = []
         self._lake = lake
         self._id = cluster_id
-        self._steps = steps
+        self.steps = steps
 
     @property
     def cluster_id(self) -> str:
@@ -91,11 +91,11 @@ class LakeSource:
 
     @property
     def last_offset(self) -> int:
-        return self._steps[-1].end_offset - 1
+        return self.steps[-1].end_offset - 1
 
     @property
     def oldest_known(self) -> tuple[int, int | None]:
-        step = self._steps[0]
+        step = self.steps[0]
         if isinstance(step, PathCheckpoint):
             return step.first_offset, step.timestamp
         return step.first_offset, self.append_before(step.first_offset + 1)
@@ -142,7 +142,7 @@ class LakeSource:
 
     def _loaded_at(self, offset: int) -> int:
         """Where the checkpoint took effect that the state after an offset was replayed from; -1: none."""
-        loaded = (step.first_offset for step in self._steps if isinstance(step, PathCheckpoint))
+        loaded = (step.first_offset for step in self.steps if isinstance(step, PathCheckpoint))
         return max((first for first in loaded if first <= offset), default=-1)
 
     def _refused_before(self, end_offset: int, loaded: int = -1) -> list[str]:
@@ -197,7 +197,7 @@ class LakeSource:
 
     def records_of(self, kinds: Collection[tuple[str, int]]) -> Iterator[tuple[tuple[str, int], int]]:
         """(type, version) and offset of the records of some types and versions on the replay path."""
-        ranges = [step for step in self._steps if isinstance(step, ReplayRange)]
+        ranges = [step for step in self.steps if isinstance(step, ReplayRange)]
         names = ["offset", "leader_epoch", "type", "version"]
         for row in rows_with(
             self._lake, RECORDS, names, cluster_id=[self._id], type=sorted({type_ for type_, _ in kinds})
@@ -214,17 +214,17 @@ class LakeSource:
             raise OutOfReachError(
                 f"offset {offset} is beyond the end of the log; its last offset is {self.last_offset}"
             )
-        if offset < 0 and self._steps[0].first_offset == 0:
+        if offset < 0 and self.steps[0].first_offset == 0:
             return None
-        for step in self._steps:
+        for step in self.steps:
             if step.first_offset <= offset < step.end_offset:
                 return step
-        below = max((s.end_offset - 1 for s in self._steps if s.end_offset <= offset), default=None)
-        above = min(s.first_offset for s in self._steps if s.first_offset > offset)
+        below = max((s.end_offset - 1 for s in self.steps if s.end_offset <= offset), default=None)
+        above = min(s.first_offset for s in self.steps if s.first_offset > offset)
         known = f"after offset {above}" if below is None else f"after offset {below} and after offset {above}"
         raise OutOfReachError(
-            f"undecided: no capture in the lake has offset {offset}; the nearest known state is the one "
-            f"{known}"
+            f"undecided: no capture shows offset {offset} of the newest log; the nearest known state "
+            f"is the one {known}"
         )
 
     def commit_status(self, offset: int) -> str | None:
@@ -239,13 +239,13 @@ class LakeSource:
     def offset_at(self, time: int) -> int:
         offset = self._clock.offset_at(time)
         if offset is None:
-            if self._steps[0].first_offset > 0:
+            if self.steps[0].first_offset > 0:
                 raise OutOfReachError(
                     "undecided: that time is before the oldest known state, which is the one after offset "
-                    f"{self._steps[0].first_offset}"
+                    f"{self.steps[0].first_offset}"
                 )
             return -1
-        following = min((s.first_offset for s in self._steps if s.end_offset > offset + 1), default=0)
+        following = min((s.first_offset for s in self.steps if s.end_offset > offset + 1), default=0)
         if following > offset + 1:
             raise lost_between(offset, following)
         return offset
@@ -255,11 +255,11 @@ class LakeSource:
 
     @cached_property
     def _clock(self) -> Clock:
-        return clocks(self._lake, {self._id: self._steps})[self._id]
+        return clocks(self._lake, {self._id: self.steps})[self._id]
 
     @cached_property
     def _lacking(self) -> Lacking:
-        return lacking_by_cluster(self._lake, {self._id: self._steps})[self._id]
+        return lacking_by_cluster(self._lake, {self._id: self.steps})[self._id]
 
     def events(self, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]:
         """As for a replica; timestamps are the effective ones."""

@@ -45,6 +45,7 @@ def epochs(known: Conclusions) -> list[EpochRow]:
             None if leader is None else "quorum-state",
             known_from,
             known_to,
+            previous_epoch=_previous_epoch(known, epoch),
         )
 
     return [row(epoch) for epoch in sorted({*starts, *leaders})]
@@ -65,7 +66,13 @@ def _elected(known: Conclusions, election: Election, known_to: int | None) -> Ep
         "record",
         election.elected_at,
         known_to,
+        previous_epoch=_previous_epoch(known, election.leader_epoch),
     )
+
+
+def _previous_epoch(known: Conclusions, epoch: int) -> int | None:
+    line = known.lineage.lines.get(epoch)
+    return None if line is None or line.below is None else line.below.parent
 
 
 def _starts_not_below(known: Conclusions) -> dict[int, int | None]:

@@ -54,7 +54,8 @@ class EpochRow:
     source: the best that shows the epoch. leader_source: what names the leader, None where nothing does; only
     a record proves it. known_from: the leader was elected at or before; known_to: its last captured batch;
     None where nothing bounds it. observed_from, observed_to: from the start of the first to the end of the
-    last describe command that reported it.
+    last describe command that reported it. previous_epoch: of the offset below its first; None where no
+    captured log shows it.
     """
 
     cluster_id: str
@@ -72,6 +73,7 @@ class EpochRow:
     known_to: int | None = None
     observed_from: int | None = None
     observed_to: int | None = None
+    previous_epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """Choose the replay path: one way through the captured log, with checkpoints over its gaps.
 
-Truncated offsets are not on it. Where the commit status is undecided the highest epoch wins: what a replica
-that heard from every other one would hold.
+Truncated offsets are not on it. Where the commit status is undecided the highest epoch wins, with what its
+log is known to have below: what a replica that heard from every other one would hold.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 COMMITTED = "committed"
@@ -55,8 +55,12 @@ def replay_order(offset: int, record_type: str, batch_crc: int) -> tuple[int, in
     return offset, int(record_type in _LAST_AT_AN_OFFSET), batch_crc
 
 
-def replay_path(ranges: Iterable[ReplayRange], checkpoints: Iterable[PathCheckpoint]) -> list[Step]:
+def replay_path(
+    ranges: Iterable[ReplayRange], checkpoints: Iterable[PathCheckpoint], previous: Mapping[int, int]
+) -> list[Step]:
     """The steps in the order of their offsets; no two ranges overlap.
+
+    previous: by epoch, that of the offset below its first, as far as a captured log shows it.
 
     Where the log begins above 0 or has a gap, the checkpoints of the missing offsets are loaded; records up
     to the first checkpoint behind the gap are left out, since the state that they change is not known.
@@ -64,7 +68,7 @@ def replay_path(ranges: Iterable[ReplayRange], checkpoints: Iterable[PathCheckpo
     usable = _one_an_offset(checkpoints)
     steps: list[Step] = []
     expected = 0
-    for group in _contiguous(_without_overlaps(ranges)):
+    for group in _contiguous(_without_overlaps(ranges, previous)):
         first, end = group[0].first_offset, group[-1].end_offset
         start = first
         if first > expected:
@@ -83,21 +87,25 @@ def _one_an_offset(checkpoints: Iterable[PathCheckpoint]) -> list[PathCheckpoint
     return [by_offset[offset] for offset in sorted(by_offset)]
 
 
-def _without_overlaps(ranges: Iterable[ReplayRange]) -> list[ReplayRange]:
+def _without_overlaps(ranges: Iterable[ReplayRange], previous: Mapping[int, int]) -> list[ReplayRange]:
     held = [r for r in ranges if r.commit_status != TRUNCATED]
     committed = [r for r in held if r.commit_status == COMMITTED]
     committed_end = max((r.end_offset for r in committed), default=0)
-    chosen: list[ReplayRange] = []
+    above = [r for r in held if r.commit_status != COMMITTED and r.first_offset >= committed_end]
+    chosen = committed
+    epoch = max((r.leader_epoch for r in above), default=None)
     below = None
-    # From the highest epoch down: an epoch begins where the ones before it end.
-    for range_ in sorted(held, key=lambda r: (r.leader_epoch, r.first_offset), reverse=True):
-        if range_.commit_status == COMMITTED:
-            chosen.append(range_)
-        elif range_.first_offset >= committed_end:
+    # From the highest epoch down: an epoch begins where the one before it ends. What other epochs have below
+    # is of other logs, of which the highest one may have truncated that.
+    while epoch is not None:
+        of_epoch = [r for r in above if r.leader_epoch == epoch]
+        for range_ in sorted(of_epoch, key=lambda r: r.first_offset, reverse=True):
             end = range_.end_offset if below is None else min(range_.end_offset, below)
             if end > range_.first_offset:
                 chosen.append(replace(range_, end_offset=end))
                 below = range_.first_offset
+        following = previous.get(epoch)
+        epoch = following if following is not None and following < epoch else None
     return sorted(chosen, key=lambda r: r.first_offset)
 
 

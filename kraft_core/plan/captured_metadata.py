@@ -15,6 +15,7 @@ from typing import Protocol
 from kraft_core.format.controller_dir import ControllerDir
 from kraft_core.image.change import Change
 from kraft_core.image.image import Image
+from kraft_core.image.replay_path import ReplayRange, Step
 from kraft_core.image.replica import CapturedReplica, OutOfReachError
 from kraft_core.plan.captured_quorum import CapturedQuorum
 
@@ -125,6 +126,19 @@ def gap_of(image: Image | None, notes: Iterable[str]) -> str | None:
         refused = (image.refusals + image.controller_refusals)[0]
         found.append(f"{refused.type} at offset {refused.offset} cannot be replayed: {refused.reason}")
     return found[0] if found else None
+
+
+def other_log(quorum: CapturedQuorum, steps: Iterable[Step]) -> str | None:
+    """Why the metadata on a replay path is not that of the leader's log, in words; None where it is."""
+    for step in steps:
+        first, end = max(step.first_offset, quorum.log_start), min(step.end_offset, quorum.log_end)
+        if isinstance(step, ReplayRange) and first < end:
+            held = {quorum.log_epochs.epoch_at(offset) for offset in (first, end - 1)}
+            if held != {step.leader_epoch}:
+                return (
+                    f"the metadata of epoch {step.leader_epoch} at offset {first} is not of the leader's log"
+                )
+    return None
 
 
 def proven_end(quorum: CapturedQuorum) -> int | None:

@@ -58,6 +58,11 @@ class EpochCache:
         found = self.entries[above - 1][0] if above else leader_epoch
         return EpochEnd(self.entries[above][1], found)
 
+    def epoch_at(self, offset: int) -> int | None:
+        """The epoch of an offset of the log, None below all known ones."""
+        begun = bisect_right(self.entries, offset, key=_start)
+        return self.entries[begun - 1][0] if begun else None
+
     def truncate(self, end_offset: int) -> EpochCache:
         """Without the epochs that start at or above `end_offset`: the log now ends there."""
         return EpochCache(self.entries[: bisect_left(self.entries, end_offset, key=_start)])

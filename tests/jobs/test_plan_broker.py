@@ -63,7 +63,7 @@ def test_wrong_words(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_lake_gives_the_answers_of_its_captures(lake: Any, golden_captures: list[Path]) -> None:
     compared = set[str]()
     for cluster in cluster_ids(lake.path):
-        by_captures, by_rows = both_metadata(lake, golden_captures, cluster)
+        by_captures, by_rows = both_metadata(lake.path, golden_captures, cluster)
         for is_removal in (False, True):
             asked = BrokerChange(11, is_removal)
             by_files = plan_broker(by_captures, asked)

@@ -227,7 +227,7 @@ def test_steps_wait_for_new_captures(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_lake_gives_the_answers_of_its_captures(lake: Any, golden_captures: list[Path]) -> None:
     compared = set[str]()
     for cluster in cluster_ids(lake.path):
-        by_captures, by_rows = both_metadata(lake, golden_captures, cluster)
+        by_captures, by_rows = both_metadata(lake.path, golden_captures, cluster)
         for change in CHANGES:
             asked = TopicQuestion(change, {}, seed=1)
             by_files, by_lake = plan_topics(by_captures, asked), plan_topics(by_rows, asked)

@@ -101,7 +101,7 @@ def test_a_lake_gives_the_answers_of_its_captures(lake: Any, golden_captures: li
     ]
     compared = set[str]()
     for cluster in cluster_ids(lake.path):
-        by_captures, by_rows = both_metadata(lake, golden_captures, cluster)
+        by_captures, by_rows = both_metadata(lake.path, golden_captures, cluster)
         for asked in questions:
             by_files = plan_upgrade(by_captures, asked)
             by_lake = plan_upgrade(by_rows, asked)

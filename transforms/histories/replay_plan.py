@@ -30,7 +30,7 @@ from transforms.histories.replay_steps import checkpoint_of, known_paths, range_
 from transforms.lake.arrow_rows import milliseconds
 from transforms.lake.delta_rs import among, rows_with
 from transforms.lake.storage.location import Location
-from transforms.lake.tables import LOG_RANGES, RECORDS, REPLAY_VERSION, SNAPSHOTS
+from transforms.lake.tables import EPOCHS, LOG_RANGES, RECORDS, REPLAY_VERSION, SNAPSHOTS
 
 Row = dict[str, Any]
 # Clusters whose batches are read together: what is read lies in memory.
@@ -156,7 +156,7 @@ def replaced_by(plans: Iterable[ReplayPlan], clusters: Iterable[str]) -> ds.Expr
 
 
 def current_paths(lake: Location, clusters: Sequence[str]) -> dict[str, list[Step]]:
-    """The replay path of each cluster by the log ranges and checkpoints of the lake."""
+    """The replay path of each cluster by the log ranges, epochs and checkpoints of the lake."""
     ranges: dict[str, list[ReplayRange]] = {cluster: [] for cluster in clusters}
     columns = ["cluster_id", "first_offset", "end_offset", "leader_epoch", "commit_status"]
     for row in rows_with(lake, LOG_RANGES, columns, cluster_id=clusters):
@@ -166,7 +166,14 @@ def current_paths(lake: Location, clusters: Sequence[str]) -> dict[str, list[Ste
     for row in rows_with(lake, SNAPSHOTS, [*columns, "complete"], cluster_id=clusters, kind=["snapshot"]):
         if row["complete"]:
             checkpoints[row["cluster_id"]].append(checkpoint_of(row))
-    return {cluster: replay_path(ranges[cluster], checkpoints[cluster]) for cluster in clusters}
+    previous: dict[str, dict[int, int]] = {cluster: {} for cluster in clusters}
+    columns = ["cluster_id", "leader_epoch", "previous_epoch"]
+    for row in rows_with(lake, EPOCHS, columns, cluster_id=clusters):
+        if row["previous_epoch"] is not None:
+            previous[row["cluster_id"]][row["leader_epoch"]] = row["previous_epoch"]
+    return {
+        cluster: replay_path(ranges[cluster], checkpoints[cluster], previous[cluster]) for cluster in clusters
+    }
 
 
 def add_transactions(lake: Location, plans: Iterable[ReplayPlan]) -> None:

@@ -67,7 +67,8 @@ def _capture_row(
     offsets = sorted([*(s.base_offset for s in copy.directory.segments), *unopened])
     damage = [*damage, *(_unopened_row(*unopened[start], start, offsets) for start in unopened)]
     joined = join_ranges(ranges)
-    complete = [c["end_offset"] for c in checkpoints if c["complete"]]
+    # The 0-0 checkpoint is from formatting, before there was any log.
+    complete = [c["end_offset"] for c in checkpoints if c["complete"] and c["end_offset"] > 0]
     start = min(offsets, default=0)
     readable = copy.directory.log_readable and not any(map(is_unreadable, damage))
     end = max([*(r.end_offset for r in joined), *offsets, *complete], default=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
+from itertools import groupby, pairwise
 from random import Random
 from typing import Any
 
@@ -63,7 +63,8 @@ class World:
 
     @property
     def steps(self) -> list[Step]:
-        return replay_path(self.ranges, self.checkpoints)
+        epochs = sorted({r.leader_epoch for r in self.ranges})
+        return replay_path(self.ranges, self.checkpoints, {after: epoch for epoch, after in pairwise(epochs)})
 
     @property
     def missing(self) -> list[MissingRecords]:

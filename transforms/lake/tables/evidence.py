@@ -82,6 +82,11 @@ EPOCHS = of_clusters(
     ),
     Column("observed_from", "TIMESTAMP", "Start of the first describe command that reported the leader"),
     Column("observed_to", "TIMESTAMP", "End of the last describe command that reported the leader"),
+    Column(
+        "previous_epoch",
+        "INT",
+        "Epoch of the offset below the LEADER_CHANGE in its log; null if no captured log shows it",
+    ),
     recomputed=True,
 )
 
