@@ -30,7 +30,7 @@ from tests.kraft_core.batches import control_batch
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import EPOCHS
 
-BROKER, TOPIC, PARTITION, CONFIG, FEATURE = 0, 2, 3, 4, 12
+BROKER, TOPIC, PARTITION, CONFIG, PARTITION_CHANGE, FEATURE = 0, 2, 3, 4, 5, 12
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 NODES = (1, 2, 3)
 CLUSTERS = ("whole", "gap", "formatted")
@@ -61,28 +61,31 @@ def node(folder: Path, node_id: int, state: tuple[int, int], log: dict[int, byte
 def captures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of the leader of epoch 3, of a voter that led epoch 2 alone, and of one that heard of neither.
 
-    What the leader wrote in epoch 1 before, one partition has min.insync.replicas 2, the others did not
-    store. Of the leader of `gap`, the segment with that was not copied. In
-    `formatted`, a node was formatted and never started.
+    What the leader wrote in epoch 1 before, that the ISR of a partition shrank, the others did not store. Of
+    the leader of `gap`, the segment with that was not copied. In `formatted`, a node was formatted and never
+    started.
     """
     folder = tmp_path_factory.mktemp("epochs")
-    partition = {"topicId": TOPIC_ID, "partitionId": 0, "replicas": [1, 2], "isr": [1, 2], "leader": 1}
+    partition = {"topicId": TOPIC_ID, "partitionId": 0}
+    held = partition | {"replicas": [11, 12], "isr": [11, 12], "leader": 11}
+    config = {"resourceType": 2, "resourceName": "orders"}
     stored = leader_change(0, 1, 1) + metadata(
         1,
         [
             (FEATURE, 0, {"name": "metadata.version", "featureLevel": 25}),
-            (BROKER, 1, {"brokerId": 1, "fenced": False}),
-            (BROKER, 1, {"brokerId": 2, "fenced": False}),
+            (BROKER, 1, {"brokerId": 11, "fenced": False}),
+            (BROKER, 1, {"brokerId": 12, "fenced": False}),
             (TOPIC, 0, {"name": "orders", "topicId": TOPIC_ID}),
-            (PARTITION, 0, partition),
+            (PARTITION, 0, held),
+            (CONFIG, 0, config | {"name": "min.insync.replicas", "value": "1"}),
+            (CONFIG, 0, config | {"name": "unclean.leader.election.enable", "value": "false"}),
         ],
     )
-    config = {"resourceType": 2, "resourceName": "orders", "name": "min.insync.replicas", "value": "2"}
-    written = metadata(6, [(CONFIG, 0, config)])
-    led = leader_change(7, 3, 1)
-    for cluster, of_leader in {"whole": {0: stored + written + led}, "gap": {0: stored, 7: led}}.items():
-        node(folder / cluster, 1, (1, 3), of_leader, 0, 7)
-        node(folder / cluster, 2, (2, 2), {0: stored + leader_change(6, 2, 2)}, 0, 6)
+    written = metadata(8, [(PARTITION_CHANGE, 0, partition | {"isr": [11]})])
+    led = leader_change(9, 3, 1)
+    for cluster, of_leader in {"whole": {0: stored + written + led}, "gap": {0: stored, 9: led}}.items():
+        node(folder / cluster, 1, (1, 3), of_leader, 0, 9)
+        node(folder / cluster, 2, (2, 2), {0: stored + leader_change(8, 2, 2)}, 0, 8)
         node(folder / cluster, 3, (1, 3), {0: stored}, 0)
     node(folder / "formatted", 1, (1, 1), {0: stored}, 0)
     node(folder / "formatted", 2, (-1, 0), {})
@@ -104,13 +107,14 @@ def test_the_histories_have_what_the_newest_leaders_log_has(captures: Path, read
     assert by_lake.image is not None
     assert shown(by_lake.image) == shown(by_captures.image)
     for is_removal in (False, True):
-        asked = BrokerChange(2, is_removal)
+        asked = BrokerChange(11, is_removal)
+        assert plan_broker(by_captures, asked).verdict == "not_known"
         assert plan_broker(by_lake, asked) == plan_broker(by_captures, asked)
 
 
 def test_what_is_not_known_to_be_below_the_newest_log_is_not_replayed(read: Path) -> None:
     quorum, _, metadata_of = from_lake(lake_arguments(read, "gap"))
-    assert metadata_of(quorum).gap == "record 6 is missing: what it changed is unknown from there on"
+    assert metadata_of(quorum).gap == "record 8 is missing: what it changed is unknown from there on"
 
 
 def test_each_epoch_names_the_one_below_it(read: Path) -> None:
@@ -127,8 +131,8 @@ def test_each_epoch_names_the_one_below_it(read: Path) -> None:
 def test_a_log_that_the_histories_do_not_follow_is_told(read: Path) -> None:
     """As where an older capture has a higher epoch than the newest ones."""
     quorum, _, metadata_of = from_lake(lake_arguments(read, "whole"))
-    other = replace(quorum, log_epochs=EpochCache(((1, 0), (2, 7))))
-    assert metadata_of(other).gap == "the metadata of epoch 3 at offset 7 is not of the leader's log"
+    other = replace(quorum, log_epochs=EpochCache(((1, 0), (2, 9))))
+    assert metadata_of(other).gap == "the metadata of epoch 3 at offset 9 is not of the leader's log"
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
