@@ -96,7 +96,7 @@ def _without_overlaps(ranges: Iterable[ReplayRange], previous: Mapping[int, int]
     epoch = max((r.leader_epoch for r in above), default=None)
     below = None
     # From the highest epoch down: an epoch begins where the one before it ends. What other epochs have below
-    # is of other logs, of which the highest one may have truncated that.
+    # is of other logs, which the highest one need not contain.
     while epoch is not None:
         of_epoch = [r for r in above if r.leader_epoch == epoch]
         for range_ in sorted(of_epoch, key=lambda r: r.first_offset, reverse=True):
@@ -104,8 +104,12 @@ def _without_overlaps(ranges: Iterable[ReplayRange], previous: Mapping[int, int]
             if end > range_.first_offset:
                 chosen.append(replace(range_, end_offset=end))
                 below = range_.first_offset
-        following = previous.get(epoch)
-        epoch = following if following is not None and following < epoch else None
+        following = previous.get(epoch, epoch)
+        if following >= epoch:
+            # What lies directly below is not known: an offset is missing.
+            below = None if below is None else below - 1
+            following = max((r.leader_epoch for r in above if r.leader_epoch < epoch), default=None)
+        epoch = following
     return sorted(chosen, key=lambda r: r.first_offset)
 
 

@@ -47,10 +47,14 @@ def epochs_below(execution: Execution, offset: int, epoch: int) -> dict[int, int
 
 
 def mixed(execution: Execution, path: list[Step]) -> Iterator[str]:
-    """Where a path has another epoch than the log of its last record."""
+    """Where a path has another epoch than the log of its last record, down to what it says is missing."""
     ranges = [step for step in path if isinstance(step, ReplayRange)]
     below = epochs_below(execution, ranges[-1].end_offset - 1, ranges[-1].leader_epoch) if ranges else {}
-    for step in ranges:
+    reached = ranges[-1].end_offset if ranges else 0
+    for step in reversed(ranges):
+        if step.end_offset < reached:
+            return
+        reached = step.first_offset
         for offset in range(step.first_offset, step.end_offset):
             if below.get(offset, step.leader_epoch) != step.leader_epoch:
                 yield f"offset {offset}: epoch {step.leader_epoch}, not {below[offset]}"

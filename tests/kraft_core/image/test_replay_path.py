@@ -37,7 +37,14 @@ def test_below_the_highest_epoch_is_what_its_log_has_there():
     assert replay_path(ranges, [], {2: 1}) == [committed, highest]
 
 
+def test_a_log_of_which_the_epoch_below_is_not_known_begins_behind_a_gap():
+    below, above = ReplayRange(0, 5, 1, "undecided"), ReplayRange(5, 6, 2, "undecided")
+    assert replay_path([below, above], [], {2: 1}) == [below, above]
+    assert replay_path([below, above], [], {}) == [ReplayRange(0, 4, 1, "undecided"), above]
+
+
 def test_epochs_that_name_each_other_end():
     """Of contested epochs: no order of captures may make a run endless."""
     ranges = [ReplayRange(0, 2, 1, "undecided"), ReplayRange(2, 4, 2, "undecided")]
     assert replay_path(ranges, [], {1: 2, 2: 1}) == ranges
+    assert replay_path(ranges, [], {1: 2, 2: 2}) == [ReplayRange(0, 1, 1, "undecided"), ranges[1]]
