@@ -15,14 +15,13 @@ from pathlib import Path
 
 from jobs.captures.copying import COPYING, CopyError, copy_if_there, write_capture_json
 from jobs.runtime.outcome import reason_of
-from kraft_core.format.log_dirs import LOG_DIR_NAME, is_folder_name, is_log_folder
+from kraft_core.format.log_dirs import CLEAN_SHUTDOWN, LOG_DIR_NAME, is_folder_name, is_log_folder
 from kraft_core.format.side_files import (
     InvalidSideFileError,
     MetaProperties,
     read_meta_properties,
     side_file_text,
 )
-from kraft_core.restore.broker_dirs import CLEAN_SHUTDOWN
 
 PARTITION_FILES = ("partition.metadata", "leader-epoch-checkpoint")
 _PARTITION = re.compile(r".+-\d+(\..+)?", re.ASCII)

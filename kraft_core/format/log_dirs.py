@@ -12,6 +12,7 @@ from pathlib import Path
 
 LOG_DIR_NAME = "__cluster_metadata-0"
 BOOTSTRAP_NAME = "bootstrap.checkpoint"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 # Kafka 2.8's preview wrote another record format into a log of this name.
 OLD_LOG_DIR_NAME = "@metadata-0"
 # Of the file system, at the root of a disk: root alone may list it, and nobody puts a copy there.

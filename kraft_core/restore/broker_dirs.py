@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kraft_core.format.capture import CAPTURE_JSON
-from kraft_core.format.log_dirs import LOG_DIR_NAME, is_log_folder
+from kraft_core.format.log_dirs import CLEAN_SHUTDOWN, LOG_DIR_NAME, is_log_folder
 from kraft_core.format.side_files import (
     InvalidSideFileError,
     read_capture_json,
@@ -36,7 +36,6 @@ from kraft_core.restore.later import BECOMES_STRAY, TOPICS_UNKNOWN, Consequence
 from kraft_core.restore.replay import PartitionKey, ReplayedLog
 from kraft_core.wording import first_named
 
-CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 _PARTITION = re.compile(r"(.+)-(\d+)(\.[^.]+-(delete|stray|future))?", re.ASCII)
 # What follows the name of a directory that the broker serves, or is about to.
 _IN_USE = (None, "future")

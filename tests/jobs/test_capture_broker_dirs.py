@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from jobs.cli import main
-from kraft_core.restore.broker_dirs import CLEAN_SHUTDOWN, broker_log_dir
+from kraft_core.format.log_dirs import CLEAN_SHUTDOWN
+from kraft_core.restore.broker_dirs import broker_log_dir
 
 TOPIC = "o" * 21 + "A"
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
+from kraft_core.format.log_dirs import CLEAN_SHUTDOWN
 from kraft_core.image.tables import BROKERS, PARTITIONS
-from kraft_core.restore.broker_dirs import CLEAN_SHUTDOWN
 from tests.kraft_core.plan.captured import metadata
 
 NOW = "2026-11-21T09:15:25Z"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kraft_core.format.log_dirs import CLEAN_SHUTDOWN
 from kraft_core.image.change import Change
 from kraft_core.image.features import Feature
 from kraft_core.image.image import Image
@@ -21,7 +22,7 @@ from kraft_core.plan.answer import Answer
 from kraft_core.plan.broker_start import BrokerStart, plan_start
 from kraft_core.plan.captured_metadata import CapturedMetadata
 from kraft_core.plan.steps import CAPTURE_MORE
-from kraft_core.restore.broker_dirs import CLEAN_SHUTDOWN, BrokerDirError, broker_log_dir
+from kraft_core.restore.broker_dirs import BrokerDirError, broker_log_dir
 from tests.kraft_core.plan.captured import metadata
 from tests.kraft_core.plan.test_migration import broker
 
