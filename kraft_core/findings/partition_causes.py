@@ -70,7 +70,7 @@ def cause_of(event: Event, of_brokers: Sequence[Event]) -> str | None:
     if offline:
         return f"the log directory of {_named(offline)} was offline"
     if after.leader != before.leader:
-        in_sync = {NO_LEADER, *before.isr, *before.eligible_leader_replicas}
+        in_sync = {NO_LEADER, *before.in_sync}
         if after.leader not in in_sync:
             return f"an unclean election: {after.leader} was in neither the ISR nor the ELR"
         return "an election without a change of a broker: by an operator, or to the preferred leader"

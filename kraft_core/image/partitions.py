@@ -41,6 +41,11 @@ class Partition:
         """Whether a reassignment is in progress (PartitionReassignmentReplicas)."""
         return bool(self.adding_replicas or self.removing_replicas)
 
+    @property
+    def in_sync(self) -> set[int]:
+        """The brokers in its ISR and ELR (KIP-966): any of them may lead without a loss."""
+        return {*self.isr, *self.eligible_leader_replicas}
+
     def directory_of(self, broker_id: int) -> str:
         """The log directory of a replica. Raises ValueError if the broker has none."""
         return self.directories[self.replicas.index(broker_id)]

@@ -91,8 +91,7 @@ def impact_of(losses: Iterable[PartitionLoss], broker_id: int) -> BrokerImpact:
 
 
 def _is_only_copy(partition: Partition, broker_id: int) -> bool:
-    in_sync = {*partition.isr, *partition.eligible_leader_replicas}
-    return (in_sync or set(partition.last_known_elr)) == {broker_id}
+    return (partition.in_sync or set(partition.last_known_elr)) == {broker_id}
 
 
 def _partitions(losses: Iterable[PartitionLoss]) -> tuple[Partition, ...]:

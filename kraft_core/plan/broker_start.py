@@ -39,9 +39,10 @@ from kraft_core.wording import count, first_named
 
 _MOST_NAMED = 10
 _DELETE_ONE = "delete one of the two directories, the one on the disk that failed last; keep a copy"
+_COPY_DIRS = "kraftlake capture --broker-dirs LOG_DIR... --to FOLDER"
 _GIVE_DIRS = PlanStep(
     "give every log directory of the broker, or a copy of each, and no other",
-    "kraftlake capture --broker-dirs LOG_DIR... --to FOLDER",
+    _COPY_DIRS,
     "plan again, and continue only if it is SAFE",
 )
 
@@ -63,6 +64,10 @@ class BrokerStart:
         """The time (ms) of the oldest copy among the directories, None if they were read themselves."""
         times = [each.copied_at for each in self.log_dirs.values() if each.copied_at is not None]
         return min(times, default=None)
+
+    def own(self, broker_id: int) -> dict[str, BrokerLogDir]:
+        """Those of the log directories that are this broker's, by their paths."""
+        return {path: each for path, each in self.log_dirs.items() if each.broker_id == broker_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,7 @@ def _written_later(start: BrokerStart, broker_id: int, image: Image) -> Iterator
     to the ISR.
     """
     broker: Broker | None = image.tables.get(BROKERS, (broker_id,))
-    own = {path: log_dir for path, log_dir in start.log_dirs.items() if log_dir.broker_id == broker_id}
+    own = start.own(broker_id)
     for path, log_dir in own.items():
         last_run = log_dir.clean_shutdown
         if broker is not None and last_run is not None and last_run > broker.broker_epoch:
@@ -129,7 +134,7 @@ def _written_later(start: BrokerStart, broker_id: int, image: Image) -> Iterator
 
 
 def _judge(start: BrokerStart, broker_id: int, image: Image) -> _Judged:
-    own = {path: log_dir for path, log_dir in start.log_dirs.items() if log_dir.broker_id == broker_id}
+    own = start.own(broker_id)
     others = [path for path in start.log_dirs if path not in own]
     missing = [*start.unread, *(f"{path} is of broker {start.log_dirs[path].broker_id}" for path in others)]
     missing += copied_twice(own)
@@ -280,13 +285,15 @@ def _unclean(own: Mapping[str, BrokerLogDir], broker: Broker, image: Image) -> I
     """
     clean = {broker.broker_epoch} if elr_enabled(image) else {broker.broker_epoch, NO_EPOCH}
     unclean = [path for path, log_dir in own.items() if log_dir.clean_shutdown not in clean]
+    if not unclean:
+        return
     partitions: Iterator[tuple[Key, Partition]] = image.tables.items(PARTITIONS)
     last = [
         f"{each.topic_name}-{each.partition_id}"
         for _, each in partitions
-        if {*each.isr, *each.eligible_leader_replicas} == {broker.broker_id}
+        if each.in_sync == {broker.broker_id}
     ]
-    if unclean and last:
+    if last:
         yield Risk(
             "unclean_shutdown",
             f"the last shutdown was not clean (broker epoch {broker.broker_epoch} is not in "
@@ -338,10 +345,7 @@ def _steps(risks: Sequence[Risk]) -> Iterator[PlanStep]:
     if "lacking_replica" in names:
         yield PlanStep("find the missing directories first: another replica must have their messages")
     if "unclean_shutdown" in names:
-        yield PlanStep(
-            "if these are copies of before the broker stopped, copy again",
-            "kraftlake capture --broker-dirs LOG_DIR... --to FOLDER",
-        )
+        yield PlanStep("if these are copies of before the broker stopped, copy again", _COPY_DIRS)
         yield PlanStep(
             "find out how the broker stopped: if only its process ended, all that it wrote is there; if its "
             "host did, compare the logs of the other replicas first"

@@ -27,9 +27,8 @@ class PartitionAfter:
     @property
     def is_unclean(self) -> bool:
         """Whether the new leader was neither in sync nor eligible, so that records may be lost."""
-        in_sync = {*self.before.isr, *self.before.eligible_leader_replicas}
         leader = self.after.leader
-        return leader not in (NO_LEADER, self.before.leader) and leader not in in_sync
+        return leader not in (NO_LEADER, self.before.leader) and leader not in self.before.in_sync
 
 
 def after_changes(controller: ActiveController, results: Sequence[TopicResult]) -> list[PartitionAfter]:
