@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from jobs.captures.scan import Scan
@@ -21,6 +20,7 @@ from transforms.ingest.spark_frames import decode_batches
 from transforms.lake.arrow_rows import Row
 from transforms.lake.lake import Lake
 from transforms.lake.spark_rows import to_frame
+from transforms.lake.spark_tasks import map_in_arrow
 from transforms.lake.storage import shown_configs
 from transforms.lake.table_files import FILES, Task, writing
 from transforms.lake.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, Table
@@ -87,7 +87,7 @@ class _Load:
     def _batches(self) -> _Written:
         fresh = batches_to_record(self._lake, self._scan.batches, self._scan.ranges, self._files)
         write = self._writer(BATCHES)
-        return self._written(BATCHES, fresh.mapInArrow(write(iter), from_arrow_schema(FILES)))
+        return self._written(BATCHES, map_in_arrow(fresh, write(iter), FILES))
 
     def _snapshot_records(self) -> _Written:
         # A load that was killed before it wrote SNAPSHOTS has left some.

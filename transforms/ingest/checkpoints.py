@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from kraft_core.columnar.schema import RECORDS
 from kraft_core.columnar.timestamps import representable
@@ -20,6 +19,7 @@ from transforms.ingest.scanning import FILES
 from transforms.ingest.spark_frames import per_file
 from transforms.lake import delta_rs, table_files
 from transforms.lake.arrow_rows import Row
+from transforms.lake.spark_tasks import map_in_arrow
 from transforms.lake.storage.location import Location
 from transforms.lake.table_files import Task
 from transforms.lake.tables import Table
@@ -79,7 +79,7 @@ DECODED = pa.schema(
 
 def read_checkpoints(files: DataFrame) -> DataFrame:
     """Checkpoint files (rows of FILES) to one row each (rows of CHECKPOINTS)."""
-    return files.mapInArrow(per_file(read_checkpoint, CHECKPOINTS), from_arrow_schema(CHECKPOINTS))
+    return map_in_arrow(files, per_file(read_checkpoint, CHECKPOINTS), CHECKPOINTS)
 
 
 def read_checkpoint(file: Row) -> Iterator[pa.RecordBatch]:
@@ -154,7 +154,7 @@ def decode_checkpoints(
     `write` makes rows of table_files.FILES from rows of DECODED. allowed: as in secrets.is_secret_config.
     """
     decode = write(per_file(partial(decode_checkpoint, allowed=allowed), DECODED))
-    return checkpoints.mapInArrow(decode, from_arrow_schema(table_files.FILES))
+    return map_in_arrow(checkpoints, decode, table_files.FILES)
 
 
 def decode_checkpoint(checkpoint: Row, allowed: Set[str]) -> Iterator[pa.RecordBatch]:

@@ -11,7 +11,6 @@ from math import ceil
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from kraft_core.format.secrets import NONE_ALLOWED
 from transforms.ingest import scanning
@@ -30,6 +29,7 @@ from transforms.ingest.decoding import (
 from transforms.ingest.scanning import SCANNED, scan_file, together
 from transforms.lake.arrow_rows import Row
 from transforms.lake.spark_rows import spark_types
+from transforms.lake.spark_tasks import map_in_arrow
 from transforms.lake.table_files import FILES, Task
 
 IDENTITY = ("cluster_id", "base_offset", "leader_epoch", "crc", "size_bytes")
@@ -58,7 +58,7 @@ def files_frame(
 
 def scan_segments(files: DataFrame) -> DataFrame:
     """Batches and damage of segments (rows of scanning.FILES): SCANNED. An unreadable file is damage."""
-    return files.mapInArrow(per_file(scan_file, SCANNED), from_arrow_schema(SCANNED))
+    return map_in_arrow(files, per_file(scan_file, SCANNED), SCANNED)
 
 
 def per_file(
@@ -146,10 +146,9 @@ def decode_batches(
     """
     range_bytes = range_size(size_bytes, cores)
     task = F.floor(F.col("address") / range_bytes).cast("int")
-    return (
+    ordered = (
         chosen.select("address", "size_bytes", task.alias("task"))
         .repartitionById(ceil(size_bytes / range_bytes), "task")
         .sortWithinPartitions("address")
-        .select("address", "size_bytes")
-        .mapInArrow(write(decoder(sources, allowed)), from_arrow_schema(FILES))
     )
+    return map_in_arrow(ordered.select("address", "size_bytes"), write(decoder(sources, allowed)), FILES)

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from transforms.lake import delta_rs
 from transforms.lake.arrow_rows import Row
 from transforms.lake.commits import TableWriter
 from transforms.lake.spark_rows import arrow_schema, from_arrow, to_rows
+from transforms.lake.spark_tasks import map_in_arrow
 from transforms.lake.storage import check_lake
 from transforms.lake.storage.location import Location
 from transforms.lake.storage.table_folders import count_written, read_table, spark_location, table_folder
@@ -141,7 +141,7 @@ class Lake:
         """Let tasks write rows to files (rows of table_files.FILES), which no commit has yet."""
         self.create(table)
         write = writing(iter, self.folder(table), table.arrow_schema, {})
-        return self._counted(table, rows.select(table.names).mapInArrow(write, from_arrow_schema(FILES)))
+        return self._counted(table, map_in_arrow(rows.select(table.names), write, FILES))
 
     def _counted(self, table: Table, files: DataFrame) -> list[Row]:
         """Let tasks write files, whose requests are counted."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -11,6 +12,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
+
+from transforms.lake.table_files import Task
 
 # From a piece of work to rows.
 Make = Callable[[Any], Iterator[pa.RecordBatch]]
@@ -21,6 +24,31 @@ ROWS = 10_000
 # Objects that are made between two collections of garbage: Python's own number takes a quarter of the CPU
 # seconds of a task that holds thousands of rows.
 MOST_GARBAGE = 100_000
+
+
+_frozen_modules = 0
+
+
+def map_in_arrow(frame: DataFrame, task: Task, schema: pa.Schema) -> DataFrame:
+    """What a function makes of a frame's rows: rows of the schema.
+
+    Spark's workers look for garbage after each task, which takes 50 ms where the kernel is loaded: what
+    importing made is left out from the end of the first task on.
+    """
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from task(batches)
+        _freeze_modules()
+
+    return frame.mapInArrow(run, from_arrow_schema(schema))
+
+
+def _freeze_modules() -> None:
+    """Leave all objects out of later collections, if modules have been imported since the last time."""
+    global _frozen_modules
+    if len(sys.modules) > _frozen_modules:
+        gc.freeze()
+        _frozen_modules = len(sys.modules)
 
 
 def in_groups(pieces: Sequence[Piece], size: Callable[[Piece], int], most: int) -> list[list[Piece]]:
@@ -49,4 +77,4 @@ def in_tasks(spark: SparkSession, work: Sequence[Any], make: Make, schema: pa.Sc
                     yield from pa.Table.from_batches([made]).to_batches(max_chunksize=ROWS)
 
     frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema=WORK))
-    return frame.repartitionById(tasks, F.col("task")).mapInArrow(run, from_arrow_schema(schema))
+    return map_in_arrow(frame.repartitionById(tasks, F.col("task")), run, schema)

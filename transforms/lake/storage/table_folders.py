@@ -290,6 +290,24 @@ def count_written(folder: Location, sizes: Iterable[int]) -> None:
 VALUES_AT_ONCE = 16 * 1024
 
 
+def _grows(field: pa.Field) -> bool:
+    """Whether a plain column is of offsets, times and the like: most rows have a value of their own, close to
+    that of the row before. As differences they take a tenth of the space and half the time.
+    """
+    return pa.types.is_int64(field.type) or pa.types.is_timestamp(field.type)
+
+
+def _leaves(field: pa.Field) -> Iterator[str]:
+    """The names that Parquet has for the columns of a field."""
+    if pa.types.is_struct(field.type):
+        yield from (f"{field.name}.{leaf}" for child in field.type for leaf in _leaves(child))
+    elif pa.types.is_list(field.type):
+        element = field.type.value_field.with_name("element")
+        yield from (f"{field.name}.list.{leaf}" for leaf in _leaves(element))
+    else:
+        yield field.name
+
+
 class DataFile:
     """A new data file in a table's folder, to be written by row groups. Raises OSError."""
 
@@ -302,6 +320,8 @@ class DataFile:
             compression=compression,
             store_schema=False,
             write_batch_size=VALUES_AT_ONCE,
+            use_dictionary=[leaf for field in schema if not _grows(field) for leaf in _leaves(field)],
+            column_encoding={field.name: "DELTA_BINARY_PACKED" for field in schema if _grows(field)},
         )
         if self._is_stored:
             _unfinished.add(self)
