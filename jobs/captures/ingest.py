@@ -199,7 +199,7 @@ def read_files(
                 written = load(lake, files, scan, record.columns, lambda: check_files(files))
             versions = kraft_versions(lake, files)
             if scan.ranges and has_lost_values(lake, files):
-                damage += files.located(to_rows(lost_values(lake, scan.batches, files).select(*DAMAGE)))
+                damage += files.located(to_rows(lost_values(lake, scan.pieces, files).select(*DAMAGE)))
     finally:
         scan.release()
     ranges = files.ranges(scan.ranges)

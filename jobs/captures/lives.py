@@ -37,7 +37,7 @@ _CHECKPOINTS = "STRUCT<end_offset: BIGINT, leader_epoch: INT, content_digest: ST
 def keep_apart(lake: Lake, files: IngestFiles, scan: Scan, record: RunRecord) -> tuple[IngestFiles, Scan]:
     """The files and their scan under the ids of their lives. Moves rows of the lake whose life changes."""
     checkpoints = [*scan.checkpoints, *files.known_checkpoints]
-    logs = ScannedLogs(files, files.ranges(scan.ranges), checkpoints, scan.scanned)
+    logs = ScannedLogs(files, files.ranges(scan.ranges), checkpoints, scan.pieces)
     every = captured_lives(lake.path, files.clusters, logs)
     if not all(each.is_plain for each in every):
         check_files(files)  # what changed while it was read shows nothing

@@ -77,7 +77,7 @@ class _Load:
         return counts
 
     def _records(self) -> _Written:
-        chosen = batches_to_decode(self._lake, self._scan.batches, self._scan.ranges, self._files)
+        chosen = batches_to_decode(self._lake, self._scan.pieces, self._scan.ranges, self._files)
         write = self._writer(RECORDS)
         return self._written(
             RECORDS,
@@ -85,9 +85,9 @@ class _Load:
         )
 
     def _batches(self) -> _Written:
-        fresh = batches_to_record(self._lake, self._scan.batches, self._scan.ranges, self._files)
+        fresh = batches_to_record(self._lake, self._scan.pieces, self._scan.ranges, self._files)
         write = self._writer(BATCHES)
-        return self._written(BATCHES, map_in_arrow(fresh, write(iter), FILES))
+        return self._written(BATCHES, map_in_arrow(fresh.frame, write(fresh.rows_of), FILES))
 
     def _snapshot_records(self) -> _Written:
         # A load that was killed before it wrote SNAPSHOTS has left some.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -10,8 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from transforms.ingest import checkpoints
 from transforms.ingest.failing_files import check_range_counts
+from transforms.ingest.file_ranges import RANGES, whole_ranges
 from transforms.ingest.known_files import IngestFiles
-from transforms.ingest.spark_frames import damages, file_ranges, files_frame, good_batches, scan_segments
+from transforms.ingest.pieces import deserialized
+from transforms.ingest.spark_frames import damages, files_frame, scan_segments
 from transforms.ingest.unchanged import check_scan
 from transforms.lake.arrow_rows import Row
 from transforms.lake.spark_rows import to_rows
@@ -21,24 +24,19 @@ DAMAGE = ("file_number", "position", "size_bytes", "sha256", "reason", "lost_fro
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What the files hold. scanned: rows of scanning.SCANNED, persisted until `release`.
+    """What the files hold. pieces: rows of pieces.PIECES, persisted until `release`.
 
-    ranges: rows of spark_frames.file_ranges. damage: rows with copy and file. checkpoints: rows of
+    ranges: rows of file_ranges.RANGES. damage: rows with copy and file. checkpoints: rows of
     checkpoints.CHECKPOINTS with the columns of their files.
     """
 
-    scanned: DataFrame
+    pieces: DataFrame
     ranges: list[Row]
     damage: list[Row]
     checkpoints: list[Row]
 
-    @property
-    def batches(self) -> DataFrame:
-        """The batches whose checksum held."""
-        return good_batches(self.scanned)
-
     def release(self) -> None:
-        self.scanned.unpersist()
+        self.pieces.unpersist()
 
 
 def scan_files(spark: SparkSession, files: IngestFiles) -> Scan:
@@ -46,33 +44,30 @@ def scan_files(spark: SparkSession, files: IngestFiles) -> Scan:
 
     Raises CapturesChangedError, and FilesRefusedError for a log of too many epoch ranges.
     """
-    scanned = scan_segments(files_frame(spark, files.opened)).persist(StorageLevel.MEMORY_AND_DISK)
+    pieces = scan_segments(files_frame(spark, files.opened)).persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        return _scan(spark, files, scanned)
+        return _scan(spark, files, pieces)
     except BaseException:
-        scanned.unpersist()
+        pieces.unpersist()
         raise
 
 
-def _scan(spark: SparkSession, files: IngestFiles, scanned: DataFrame) -> Scan:
+def _scan(spark: SparkSession, files: IngestFiles, pieces: DataFrame) -> Scan:
     with ThreadPoolExecutor(1) as thread:
         reading = thread.submit(_read_checkpoints, spark, files)
-        found = _ranges(files, scanned) if files.opened else []
+        ranges, is_damaged = _ranges(files, pieces) if files.opened else ([], False)
         checkpoint_rows = reading.result()
-    ranges = [row for row in found if row["leader_epoch"] is not None]
-    damage: list[Row] = []
-    if len(ranges) < len(found):
-        damage = to_rows(damages(scanned).select(*DAMAGE))
+    damage = to_rows(damages(pieces).select(*DAMAGE)) if is_damaged else []
     check_scan(files, ranges, damage, checkpoint_rows)
-    return Scan(scanned, ranges, files.located(damage), checkpoint_rows)
+    return Scan(pieces, ranges, files.located(damage), checkpoint_rows)
 
 
-def _ranges(files: IngestFiles, scanned: DataFrame) -> list[Row]:
-    found = file_ranges(scanned).toArrow()
-    ranges = found.filter(found["leader_epoch"].is_valid())  # the rest is damage
-    counts = ranges["file_number"].value_counts().to_pylist()
-    check_range_counts(files, {count["values"]: count["counts"] for count in counts})
-    return found.to_pylist()
+def _ranges(files: IngestFiles, pieces: DataFrame) -> tuple[list[Row], bool]:
+    """The ranges of the files, and whether any of their bytes could not be read."""
+    found = pieces.select("is_damaged", "ranges").where("is_damaged OR ranges IS NOT NULL").toArrow()
+    ranges = whole_ranges(rows for c in found["ranges"].chunks for rows in deserialized(c, RANGES))
+    check_range_counts(files, Counter(row["file_number"] for row in ranges))
+    return ranges, any(found["is_damaged"].to_pylist())
 
 
 def _read_checkpoints(spark: SparkSession, files: IngestFiles) -> list[Row]:

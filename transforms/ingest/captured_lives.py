@@ -30,6 +30,7 @@ from transforms.ingest.held_captures import (
 )
 from transforms.ingest.id_groups import id_groups
 from transforms.ingest.known_files import IngestFiles
+from transforms.ingest.spark_frames import scanned
 from transforms.lake.arrow_rows import Row, moment, python_rows
 from transforms.lake.delta_rs import by_cluster, exists, rows_with
 from transforms.lake.lives import cluster_ids_of, life_id
@@ -107,11 +108,11 @@ class ScannedLogs:
     """The logs of the copies of an ingest, as far as they were scanned or known before."""
 
     def __init__(
-        self, files: IngestFiles, ranges: SegmentRanges, checkpoints: Iterable[Row], scanned: DataFrame
+        self, files: IngestFiles, ranges: SegmentRanges, checkpoints: Iterable[Row], pieces: DataFrame
     ) -> None:
-        """ranges: of every segment. checkpoints: rows with `copy`. scanned: rows of scanning.SCANNED."""
+        """ranges: of every segment. checkpoints: rows with `copy`. pieces: of what was scanned."""
         self._files = files
-        self._scanned = scanned
+        self._pieces = pieces
         self._segments: defaultdict[str, list[CapturedSegment]] = defaultdict(list)
         parts: defaultdict[str, list[FileEpochRange]] = defaultdict(list)
         for segment, found in ranges:
@@ -150,7 +151,7 @@ class ScannedLogs:
         if numbers:
             offsets = sorted({place.base_offset for place in places})
             wanted = F.col("file_number").isin(list(numbers)) & F.col("base_offset").isin(offsets)
-            rows = self._scanned.where(wanted & F.col("reason").isNull())
+            rows = scanned(self._pieces).where(wanted & F.col("reason").isNull())
             for row in to_rows(rows.select("file_number", "leader_epoch", "base_offset", "crc")):
                 place = BatchPlace(numbers[row["file_number"]], row["leader_epoch"], row["base_offset"])
                 if place in found:

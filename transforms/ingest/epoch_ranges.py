@@ -75,13 +75,13 @@ def join_ranges(ranges: Iterable[FileEpochRange]) -> list[FileEpochRange]:
     for part in sorted(set(ranges), key=lambda r: (r.first_offset, r.leader_epoch, r.end_offset, r.digest)):
         last = found[-1] if found else None
         if last and last.leader_epoch == part.leader_epoch and last.end_offset == part.first_offset:
-            found[-1] = _joined(last, part)
+            found[-1] = joined(last, part)
         else:
             found.append(part)
     return found
 
 
-def _joined(first: FileEpochRange, second: FileEpochRange) -> FileEpochRange:
+def joined(first: FileEpochRange, second: FileEpochRange) -> FileEpochRange:
     """Two successive ranges of one epoch as one."""
     has_data = first.first_data_end_offset is not None
     return replace(

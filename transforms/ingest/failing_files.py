@@ -24,11 +24,12 @@ from transforms.ingest import checkpoints
 from transforms.ingest.captured_files import CaptureCopy, CapturedFile, sources_of
 from transforms.ingest.decoding import SourceFile, decoder
 from transforms.ingest.known_files import IngestFiles
-from transforms.ingest.scanning import DISORDERED, MOST_RANGES, SCANNED, scan_file
+from transforms.ingest.pieces import places, scan_to_pieces
+from transforms.ingest.scanning import DISORDERED, MOST_RANGES
 from transforms.ingest.spark_frames import per_file
 from transforms.lake.arrow_rows import Row
 from transforms.lake.isolation import place_of
-from transforms.lake.spark_rows import spark_types, to_rows
+from transforms.lake.spark_rows import to_rows
 from transforms.lake.spark_tasks import in_tasks
 from transforms.lake.table_files import Task, writing
 from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS, Table
@@ -137,11 +138,8 @@ def _faults_of(file: ReadAlone, how: Load) -> Iterator[pa.RecordBatch]:
 
 
 def _read_segment(file: Row, source: SourceFile, folder: str, how: Load) -> None:
-    scanned = per_file(scan_file, SCANNED)(_frame(file))
-    tables = [pa.Table.from_batches([rows]) for rows in scanned]
-    batches = pa.concat_tables([spark_types(SCANNED).empty_table(), *tables])
-    good = batches.filter(batches["reason"].is_null()).select(["address", "size_bytes"]).combine_chunks()
-    _exhaust(_written(decoder([source], how.allowed), RECORDS, folder, how), iter(good.to_batches()))
+    batches = places(scan_to_pieces(_frame(file)))
+    _exhaust(_written(decoder([source], how.allowed), RECORDS, folder, how), batches)
 
 
 def _read_checkpoint(file: Row, folder: str, how: Load) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -12,7 +13,8 @@ from pyspark.sql import functions as F
 from kraft_core.format.record import BATCH_REASONS
 from transforms.ingest.epoch_ranges import of_distinct_files, overlap
 from transforms.ingest.known_files import IngestFiles
-from transforms.ingest.spark_frames import one_copy
+from transforms.ingest.pieces import owned_batches, places
+from transforms.ingest.spark_frames import ChosenBatches, one_copy, scanned
 from transforms.lake import delta_rs
 from transforms.lake.arrow_rows import Row
 from transforms.lake.lake import Lake, in_clusters
@@ -44,44 +46,59 @@ OWNER = pa.schema(
 )
 
 
-def batches_to_record(lake: Lake, scanned: DataFrame, ranges: Sequence[Row], files: IngestFiles) -> DataFrame:
+def batches_to_record(
+    lake: Lake, pieces: DataFrame, ranges: Sequence[Row], files: IngestFiles
+) -> ChosenBatches:
     """Rows of BATCHES (but LOADED) that their replicas had not shown before.
 
-    scanned: good batches (scanning.SCANNED). ranges: their rows of spark_frames.file_ranges.
+    pieces: of what was scanned. ranges: rows of file_ranges.RANGES.
     """
     key = list(BATCHES.key)
-    run_columns = {column.name for column in LOADED}
-    fresh = _with_owners(lake, scanned, files).select([n for n in BATCHES.names if n not in run_columns])
-    if overlap(ranges, files.replica_of):
-        fresh = fresh.dropDuplicates(key)
     known = _known_from(lake, BATCHES, "base_offset", _first_offset(ranges), files, key)
-    return fresh if known is None else fresh.join(known, key, "left_anti")
+    has_copies = overlap(ranges, files.replica_of)
+    if known is None and not has_copies:
+        replicas = [segment.capture.who for segment in files.opened]
+        return ChosenBatches(pieces.select("rows"), partial(owned_batches, replicas=replicas))
+    run_columns = {column.name for column in LOADED}
+    fresh = _with_owners(lake, good(pieces), files).select([n for n in BATCHES.names if n not in run_columns])
+    if has_copies:
+        fresh = fresh.dropDuplicates(key)
+    return ChosenBatches(fresh if known is None else fresh.join(known, key, "left_anti"), iter)
 
 
-def batches_to_decode(lake: Lake, scanned: DataFrame, ranges: Sequence[Row], files: IngestFiles) -> DataFrame:
-    """One copy of each batch that no replica of the cluster had shown before.
+def batches_to_decode(
+    lake: Lake, pieces: DataFrame, ranges: Sequence[Row], files: IngestFiles
+) -> ChosenBatches:
+    """One copy of each batch that no replica of the cluster had shown before: (address, size_bytes).
 
-    Parameters as in batches_to_record. Rows have `address` and `size_bytes`, as decode_batches wants them.
+    Parameters as in batches_to_record. The frame has `address`, of the first batch of a row.
     """
-    chosen = scanned
     distinct = of_distinct_files(ranges, files.cluster_of)
-    if len(distinct) < len(ranges):
-        numbers = sorted({row["file_number"] for row in distinct})
-        chosen = scanned.where(f"file_number IN ({', '.join(map(str, numbers))})")
+    numbers = {row["file_number"] for row in distinct} if len(distinct) < len(ranges) else None
     known = _known_from(lake, RECORDS, "offset", _first_offset(ranges), files, list(OF_RECORDS))
-    if known is not None or overlap(distinct, files.cluster_of):
-        chosen = one_copy(_with_owners(lake, chosen, files))
-    if known is None:
-        return chosen
-    return chosen.join(known.withColumnsRenamed(OF_RECORDS), list(BATCH), "left_anti")
+    has_copies = overlap(distinct, files.cluster_of)
+    if known is None and not has_copies:
+        return ChosenBatches(pieces.select("address", "rows"), partial(places, numbers=numbers))
+    chosen = good(pieces)
+    if numbers is not None:
+        chosen = chosen.where(F.col("file_number").isin(sorted(numbers)))
+    chosen = one_copy(_with_owners(lake, chosen, files))
+    if known is not None:
+        chosen = chosen.join(known.withColumnsRenamed(OF_RECORDS), list(BATCH), "left_anti")
+    return ChosenBatches(chosen.select("address", "size_bytes"), iter)
 
 
-def lost_values(lake: Lake, scanned: DataFrame, files: IngestFiles) -> DataFrame:
+def good(pieces: DataFrame) -> DataFrame:
+    """The batches whose checksum held: rows of scanning.SCANNED."""
+    return scanned(pieces).where(F.col("reason").isNull())
+
+
+def lost_values(lake: Lake, pieces: DataFrame, files: IngestFiles) -> DataFrame:
     """Values of records that could not be decoded, as damage of every scanned file that holds their batch."""
     lost = F.col("unread_reason").isNotNull() & ~F.col("unread_reason").isin(*UNKNOWN_VALUES)
     of_clusters = lake.read(RECORDS).where(in_clusters(files.clusters))
     unread = of_clusters.where(lost).withColumnsRenamed(OF_RECORDS)
-    held = _with_owners(lake, scanned, files).select(*BATCH, "file_number", "position", "last_offset")
+    held = _with_owners(lake, good(pieces), files).select(*BATCH, "file_number", "position", "last_offset")
     # Of a batch whose records cannot be separated all are lost from there on; there may be none.
     is_rest = F.col("unread_reason").isin(sorted(BATCH_REASONS))
     end = F.when(is_rest, F.col("last_offset") + 1).otherwise(F.col("offset") + 1)

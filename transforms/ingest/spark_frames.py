@@ -6,6 +6,7 @@ What tasks do with one file is in scanning, decoding and checkpoints, without Sp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass
 from math import ceil
 
 import pyarrow as pa
@@ -26,11 +27,21 @@ from transforms.ingest.decoding import (
     SourceFile,
     decoder,
 )
-from transforms.ingest.scanning import SCANNED, scan_file, together
+from transforms.ingest.pieces import PIECES, scan_to_pieces, scanned_rows
+from transforms.ingest.scanning import SCANNED, together
 from transforms.lake.arrow_rows import Row
 from transforms.lake.spark_rows import spark_types
 from transforms.lake.spark_tasks import map_in_arrow
 from transforms.lake.table_files import FILES, Task
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenBatches:
+    """Batches for tasks to read: `rows_of` makes them of the rows of the frame."""
+
+    frame: DataFrame
+    rows_of: Task
+
 
 IDENTITY = ("cluster_id", "base_offset", "leader_epoch", "crc", "size_bytes")
 BYTES_PER_TASK = 64 * 1024 * 1024
@@ -57,8 +68,13 @@ def files_frame(
 
 
 def scan_segments(files: DataFrame) -> DataFrame:
-    """Batches and damage of segments (rows of scanning.FILES): SCANNED. An unreadable file is damage."""
-    return map_in_arrow(files, per_file(scan_file, SCANNED), SCANNED)
+    """Batches and damage of segments (rows of scanning.FILES) in pieces: rows of PIECES."""
+    return map_in_arrow(files, scan_to_pieces, PIECES)
+
+
+def scanned(pieces: DataFrame) -> DataFrame:
+    """The rows of scanning.SCANNED in the pieces."""
+    return map_in_arrow(pieces, scanned_rows, SCANNED)
 
 
 def per_file(
@@ -76,42 +92,9 @@ def per_file(
     return read_files
 
 
-def good_batches(scanned: DataFrame) -> DataFrame:
-    """The batches whose checksum held."""
-    return scanned.where(F.col("reason").isNull())
-
-
-def damages(scanned: DataFrame) -> DataFrame:
-    """The bytes that could not be read."""
-    return scanned.where(F.col("reason").isNotNull())
-
-
-def file_ranges(scanned: DataFrame) -> DataFrame:
-    """Rows of scanning.SCANNED to one row a file and range: file_number, run_index, fields of FileEpochRange.
-
-    All damage of a file is one row without an epoch. The digest is the XOR of one hash a batch, so that
-    ranges can be joined without their batches.
-    """
-    end = F.col("last_offset") + 1
-    data = ~F.col("is_control")
-    identity = F.xxhash64("base_offset", "leader_epoch", "crc", "size_bytes")
-    return scanned.groupBy("file_number", "run_index", "leader_epoch").agg(
-        F.min("base_offset").alias("first_offset"),
-        F.max(end).alias("end_offset"),
-        F.bit_xor(identity).alias("digest"),
-        F.min_by("appended_at", "base_offset").alias("first_appended_at"),
-        F.max("appended_at").alias("last_appended_at"),
-        F.min_by(end, "base_offset").alias("first_batch_end_offset"),
-        F.min_by(F.when(data, end), F.when(data, F.col("base_offset"))).alias("first_data_end_offset"),
-        F.min_by(F.when(data, F.col("appended_at")), F.when(data, F.col("base_offset"))).alias(
-            "first_data_appended_at"
-        ),
-        F.count("*").alias("batches"),
-        F.sum("size_bytes").alias("size_bytes"),
-        F.min_by("crc", "base_offset").alias("first_batch_crc"),
-        F.min_by(identity, "base_offset").alias("first_batch"),
-        F.max_by(identity, "base_offset").alias("last_batch"),
-    )
+def damages(pieces: DataFrame) -> DataFrame:
+    """The bytes that could not be read: rows of scanning.SCANNED."""
+    return scanned(pieces.where("is_damaged")).where(F.col("reason").isNotNull())
 
 
 def one_copy(batches: DataFrame) -> DataFrame:
@@ -132,7 +115,7 @@ def range_size(size_bytes: int, cores: int) -> int:
 
 
 def decode_batches(
-    chosen: DataFrame,
+    chosen: ChosenBatches,
     sources: Sequence[SourceFile],
     size_bytes: int,
     cores: int,
@@ -144,11 +127,13 @@ def decode_batches(
     sources: in the order of their addresses, which end at size_bytes. A task is a range of addresses, which
     splits large files where batches end and packs small ones. allowed: as in secrets.is_secret_config.
     """
+    # What is sent to tasks cannot hold a frame.
+    decode, rows_of = decoder(sources, allowed), chosen.rows_of
     range_bytes = range_size(size_bytes, cores)
-    task = F.floor(F.col("address") / range_bytes).cast("int")
     ordered = (
-        chosen.select("address", "size_bytes", task.alias("task"))
+        chosen.frame.withColumn("task", F.floor(F.col("address") / range_bytes).cast("int"))
         .repartitionById(ceil(size_bytes / range_bytes), "task")
         .sortWithinPartitions("address")
+        .drop("task")
     )
-    return map_in_arrow(ordered.select("address", "size_bytes"), write(decoder(sources, allowed)), FILES)
+    return map_in_arrow(ordered, write(lambda rows: decode(rows_of(rows))), FILES)

@@ -42,7 +42,7 @@ def by_batches(buf: bytes) -> list[dict[str, Any]]:
 
 
 def ranges(path: Path) -> list[FileEpochRange]:
-    """The ranges of a scan, as spark_frames.file_ranges aggregates them."""
+    """The ranges of a scan, as file_ranges makes them."""
     file = {
         "path": str(path),
         "start": 0,

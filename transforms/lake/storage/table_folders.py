@@ -314,14 +314,17 @@ class DataFile:
     def __init__(self, folder: Location, name: str, schema: pa.Schema, compression: str) -> None:
         self._is_stored = isinstance(folder, StoreUrl)
         self._sink = arrow_files(folder).open_output_stream(name)
+        encodings: dict[str, Any] = {
+            "use_dictionary": [leaf for field in schema if not _grows(field) for leaf in _leaves(field)],
+            "column_encoding": {field.name: "DELTA_BINARY_PACKED" for field in schema if _grows(field)},
+        }
         self._writer = pq.ParquetWriter(
             self._sink,
             schema,
             compression=compression,
             store_schema=False,
             write_batch_size=VALUES_AT_ONCE,
-            use_dictionary=[leaf for field in schema if not _grows(field) for leaf in _leaves(field)],
-            column_encoding={field.name: "DELTA_BINARY_PACKED" for field in schema if _grows(field)},
+            **encodings,
         )
         if self._is_stored:
             _unfinished.add(self)

@@ -1,0 +1,92 @@
+"""Scanned batches in pieces: Spark holds and shuffles a row for each piece, which costs it as much as one for
+each batch would, a thousand times over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraft_core.format.capture import Identity
+from transforms.ingest.file_ranges import ranges_of
+from transforms.ingest.scanning import SCANNED, scan_file, together
+from transforms.lake.arrow_rows import Row
+from transforms.lake.spark_rows import spark_types
+
+# Batches that lie one after another in their files. address: of the first; is_damaged: whether some of the
+# rows are damage; rows: of scanning.SCANNED, as a serialized record batch; ranges: likewise of
+# file_ranges.RANGES, of this piece and those after it that have none.
+PIECES = pa.schema(
+    [("address", pa.int64()), ("is_damaged", pa.bool_()), ("rows", pa.binary()), ("ranges", pa.binary())]
+)
+# The size of a piece, if no batch is larger: small beside what a task decodes.
+PIECE_BYTES = 2 * 1024 * 1024
+_OWNER = ("cluster_id", "node_id", "directory_id")
+
+
+def scan_to_pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Segments (rows of scanning.FILES) to rows of PIECES. An unreadable file is damage."""
+    files: Iterator[Row] = (file for batch in batches for file in batch.to_pylist())
+    for rows in together(part for file in files for part in scan_file(file)):
+        if len(rows):
+            yield _pieces(rows)
+
+
+def _pieces(rows: pa.RecordBatch) -> pa.RecordBatch:
+    ends = np.cumsum(rows["size_bytes"].to_numpy())
+    edges = [0, *(np.flatnonzero(np.diff(ends // PIECE_BYTES)) + 1).tolist(), len(rows)]
+    parts = [rows.slice(first, end - first) for first, end in pairwise(edges)]
+    is_good = rows["reason"].is_null()
+    ranges = ranges_of(rows if pc.all(is_good).as_py() else rows.filter(is_good))
+    columns = [
+        [part["address"][0].as_py() for part in parts],
+        [part["reason"].null_count < len(part) for part in parts],
+        [part.serialize().to_pybytes() for part in parts],
+        [ranges.serialize().to_pybytes(), *(None for _ in parts[1:])],
+    ]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, PIECES, strict=True)], schema=PIECES
+    )
+
+
+def deserialized(contents: pa.Array, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The record batches of a column of PIECES."""
+    for content in contents.drop_null().to_pylist():
+        yield pa.ipc.read_record_batch(pa.py_buffer(content), schema)
+
+
+def scanned_rows(pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of SCANNED, in the types that Spark accepts."""
+    declared = spark_types(SCANNED)
+    return (rows.cast(declared) for piece in pieces for rows in deserialized(piece["rows"], SCANNED))
+
+
+def good_batches(pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of SCANNED whose checksum held."""
+    for piece in pieces:
+        for rows in deserialized(piece["rows"], SCANNED):
+            yield rows.filter(rows["reason"].is_null()) if rows["reason"].null_count < len(rows) else rows
+
+
+def places(
+    pieces: Iterator[pa.RecordBatch], numbers: Collection[int] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """(address, size_bytes) of the good batches, those of all files or of those with certain numbers."""
+    wanted = None if numbers is None else pa.array(sorted(numbers), SCANNED.field("file_number").type)
+    for rows in good_batches(pieces):
+        chosen = rows if wanted is None else rows.filter(pc.is_in(rows["file_number"], wanted))
+        yield chosen.select(["address", "size_bytes"])
+
+
+def owned_batches(pieces: Iterator[pa.RecordBatch], replicas: Sequence[Identity]) -> Iterator[pa.RecordBatch]:
+    """The good batches with the replica that they belong to. replicas: by file number."""
+    owners = [pa.array([getattr(replica, name) for replica in replicas]) for name in _OWNER]
+    for rows in good_batches(pieces):
+        columns = {name: owner.take(rows["file_number"]) for name, owner in zip(_OWNER, owners, strict=True)}
+        for name, column in columns.items():
+            rows = rows.append_column(name, column)
+        yield rows
