@@ -34,6 +34,7 @@ OF_RECORDS: dict[str, str] = {
 MOST_AT_HAND = 100_000
 KRAFT_VERSION = ("cluster_id", "offset", "leader_epoch", "kraft_version")
 # Conditions on records by which the statistics of row groups rule out nearly all of them.
+OF_KRAFT_VERSION = "kraft_version.kraft_version"
 IS_KRAFT_VERSION = ds.field("kraft_version", "kraft_version").is_valid()
 IS_LOST = ds.field("unread_reason").is_valid() & ~ds.field("unread_reason").isin(UNKNOWN_VALUES)
 OWNER = pa.schema(
@@ -78,7 +79,7 @@ def batches_to_decode(
     known = _known_from(lake, RECORDS, "offset", _first_offset(ranges), files, list(OF_RECORDS))
     has_copies = overlap(distinct, files.cluster_of)
     if known is None and not has_copies:
-        return ChosenBatches(pieces.select("address", "rows"), partial(places, numbers=numbers))
+        return ChosenBatches(pieces.select("address", "places"), partial(places, numbers=numbers))
     chosen = good(pieces)
     if numbers is not None:
         chosen = chosen.where(F.col("file_number").isin(sorted(numbers)))
@@ -123,7 +124,7 @@ def kraft_versions(lake: Lake, files: IngestFiles) -> dict[str, list[Row]]:
     """The KRaftVersion records of each cluster, as few as upgrades."""
     found: dict[str, list[Row]] = {}
     rows = delta_rs.rows_with(
-        lake.path, RECORDS, KRAFT_VERSION, where=IS_KRAFT_VERSION, cluster_id=files.clusters
+        lake.path, RECORDS, KRAFT_VERSION, IS_KRAFT_VERSION, OF_KRAFT_VERSION, cluster_id=files.clusters
     )
     for row in rows:
         found.setdefault(row["cluster_id"], []).append(row | row["kraft_version"])

@@ -17,11 +17,18 @@ from transforms.ingest.scanning import SCANNED, scan_file, together
 from transforms.lake.arrow_rows import Row
 from transforms.lake.spark_rows import spark_types
 
+PLACES = pa.schema([SCANNED.field(name) for name in ("file_number", "address", "size_bytes")])
 # Batches that lie one after another in their files. address: of the first; is_damaged: whether some of the
-# rows are damage; rows: of scanning.SCANNED, as a serialized record batch; ranges: likewise of
-# file_ranges.RANGES, of this piece and those after it that have none.
+# rows are damage. Serialized record batches: rows, of scanning.SCANNED; places, of PLACES, without damage;
+# ranges, of file_ranges.RANGES, for this piece and those after it that have none.
 PIECES = pa.schema(
-    [("address", pa.int64()), ("is_damaged", pa.bool_()), ("rows", pa.binary()), ("ranges", pa.binary())]
+    [
+        ("address", pa.int64()),
+        ("is_damaged", pa.bool_()),
+        ("rows", pa.binary()),
+        ("places", pa.binary()),
+        ("ranges", pa.binary()),
+    ]
 )
 # The size of a piece, if no batch is larger: small beside what a task decodes.
 PIECE_BYTES = 2 * 1024 * 1024
@@ -40,17 +47,22 @@ def _pieces(rows: pa.RecordBatch) -> pa.RecordBatch:
     ends = np.cumsum(rows["size_bytes"].to_numpy())
     edges = [0, *(np.flatnonzero(np.diff(ends // PIECE_BYTES)) + 1).tolist(), len(rows)]
     parts = [rows.slice(first, end - first) for first, end in pairwise(edges)]
-    is_good = rows["reason"].is_null()
-    ranges = ranges_of(rows if pc.all(is_good).as_py() else rows.filter(is_good))
     columns = [
         [part["address"][0].as_py() for part in parts],
         [part["reason"].null_count < len(part) for part in parts],
         [part.serialize().to_pybytes() for part in parts],
-        [ranges.serialize().to_pybytes(), *(None for _ in parts[1:])],
+        [_good(part).select(PLACES.names).serialize().to_pybytes() for part in parts],
+        [ranges_of(_good(rows)).serialize().to_pybytes(), *(None for _ in parts[1:])],
     ]
     return pa.RecordBatch.from_arrays(
         [pa.array(column, field.type) for column, field in zip(columns, PIECES, strict=True)], schema=PIECES
     )
+
+
+def _good(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The batches whose checksum held."""
+    reasons = rows["reason"]
+    return rows if reasons.null_count == len(rows) else rows.filter(reasons.is_null())
 
 
 def deserialized(contents: pa.Array, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -67,19 +79,18 @@ def scanned_rows(pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def good_batches(pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of SCANNED whose checksum held."""
-    for piece in pieces:
-        for rows in deserialized(piece["rows"], SCANNED):
-            yield rows.filter(rows["reason"].is_null()) if rows["reason"].null_count < len(rows) else rows
+    return (_good(rows) for piece in pieces for rows in deserialized(piece["rows"], SCANNED))
 
 
 def places(
     pieces: Iterator[pa.RecordBatch], numbers: Collection[int] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """(address, size_bytes) of the good batches, those of all files or of those with certain numbers."""
-    wanted = None if numbers is None else pa.array(sorted(numbers), SCANNED.field("file_number").type)
-    for rows in good_batches(pieces):
-        chosen = rows if wanted is None else rows.filter(pc.is_in(rows["file_number"], wanted))
-        yield chosen.select(["address", "size_bytes"])
+    wanted = None if numbers is None else pa.array(sorted(numbers), PLACES.field("file_number").type)
+    for piece in pieces:
+        for rows in deserialized(piece["places"], PLACES):
+            chosen = rows if wanted is None else rows.filter(pc.is_in(rows["file_number"], wanted))
+            yield chosen.select(["address", "size_bytes"])
 
 
 def owned_batches(pieces: Iterator[pa.RecordBatch], replicas: Sequence[Identity]) -> Iterator[pa.RecordBatch]:

@@ -43,15 +43,17 @@ def rows_with(
     table: Table,
     columns: Sequence[str] | None = None,
     where: ds.Expression | None = None,
+    valid: str | None = None,
     **wanted: Iterable[Any],
 ) -> list[Row]:
     """The rows that meet `where` and whose named columns are among the wanted values; times are in UTC.
 
-    columns: None for all. Empty where the table does not exist. Files are skipped by their statistics.
+    columns: None for all. Empty where the table does not exist. Files are skipped by their statistics. valid:
+    as of `holding`.
     """
     if not exists(lake, table):
         return []
-    return python_rows(arrow_with(lake, table, columns or table.names, where, **wanted))
+    return python_rows(arrow_with(lake, table, columns or table.names, where, valid, **wanted))
 
 
 def arrow_with(
@@ -59,6 +61,7 @@ def arrow_with(
     table: Table,
     columns: Sequence[str],
     where: ds.Expression | None = None,
+    valid: str | None = None,
     **wanted: Iterable[Any],
 ) -> pa.Table:
     """The rows that rows_with returns, of a table that exists, as an Arrow table.
@@ -67,7 +70,7 @@ def arrow_with(
     """
     values = {name: sorted(some) for name, some in wanted.items()}
     condition = _condition(where, values) if values or where is not None else None
-    return _columns(opened(lake, table, where=condition), columns, condition, values.get(CLUSTER))
+    return _columns(opened(lake, table, where=condition), columns, condition, values.get(CLUSTER), valid)
 
 
 def by_cluster(
@@ -115,10 +118,11 @@ def _columns(
     columns: Sequence[str],
     condition: ds.Expression | None,
     clusters: Sequence[str] | None,
+    valid: str | None = None,
 ) -> pa.Table:
-    """clusters: as of `holding`."""
+    """clusters, valid: as of `holding`."""
     held = set(stored.schema.names)
-    found = stored if condition is None else holding(stored, condition, clusters)
+    found = stored if condition is None else holding(stored, condition, clusters, valid)
     rows = found.to_table([name for name in columns if name in held], filter=condition)
     for index, name in enumerate(columns):
         if name not in held:

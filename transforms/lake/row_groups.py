@@ -19,11 +19,15 @@ ROWS_AT_ONCE, FRAGMENTS_AT_ONCE = 16 * 1024, 4
 _NUMBER = "__fragment_index"
 
 
-def holding(stored: ds.Dataset, condition: ds.Expression, clusters: Sequence[str] | None) -> ds.Dataset:
+def holding(
+    stored: ds.Dataset, condition: ds.Expression, clusters: Sequence[str] | None, valid: str | None = None
+) -> ds.Dataset:
     """Of a large table the row groups with a row that meets a condition; all of a small one.
 
-    clusters: rows of others do not meet the condition; None: they may. Arrow decodes all columns of every row
-    group that the statistics do not rule out, and compares these with a single value, not with a list.
+    clusters: rows of others do not meet the condition; None: they may. valid: rows that are null in this
+    field of a struct (struct.field) do not; Arrow does not ask its statistics. Arrow decodes all columns of
+    every row group that the statistics do not rule out, and compares these with a single value, not with a
+    list.
     """
     fragments = list(stored.get_fragments(filter=condition))
     if sum(fragment.count_rows() for fragment in fragments) < LARGE_ROWS:
@@ -33,9 +37,10 @@ def holding(stored: ds.Dataset, condition: ds.Expression, clusters: Sequence[str
         fragment.subset(row_group_ids=[number])
         for fragment in fragments
         for number in _with_clusters(fragment.metadata, wanted)
+        if valid is None or _has_value(fragment.metadata, number, valid)
     ]
     candidates = ds.FileSystemDataset(groups, stored.schema, stored.format, stored.filesystem)
-    if len(groups) == 1:  # it has the rows, or there are none
+    if len(groups) <= 1:  # it has the rows, or there are none
         return candidates
     meeting = candidates.to_batches(
         columns=[_NUMBER],
@@ -66,6 +71,16 @@ def _with_clusters(metadata: pq.FileMetaData, clusters: Sequence[bytes] | None) 
         first = bisect_left(clusters, found.min_raw)
         if first < len(clusters) and clusters[first] <= found.max_raw:
             yield number
+
+
+def _has_value(metadata: pq.FileMetaData, number: int, column: str) -> bool:
+    """Whether a column of a row group may have a value."""
+    place = _place(metadata, column)
+    if place is None:
+        return False
+    found = metadata.row_group(number).column(place)
+    held = found.statistics
+    return held is None or not held.has_null_count or held.null_count < found.num_values
 
 
 def _place(metadata: pq.FileMetaData, column: str) -> int | None:

@@ -89,3 +89,34 @@ def test_row_groups_of_other_clusters_are_left_out_by_their_statistics(
     holding(stored, among({"cluster_id": ["c07"]}), ["c07"])
     assert 1 <= read[0].count(0) <= 2
     assert read[0].count(2) == 10
+
+
+@pytest.mark.parametrize("with_statistics", [True, False])
+def test_row_groups_without_a_value_of_a_struct(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_statistics: bool
+) -> None:
+    """Arrow asks no statistics of them. A file may lack the struct."""
+    monkeypatch.setattr(row_groups, "LARGE_ROWS", 1)
+    values = [
+        {"level": 1} if number in (3, 70) else {"level": None} if number == 20 else None
+        for number in range(80)
+    ]
+    numbers = list(range(80))
+    options = {"row_group_size": GROUP_ROWS, "write_statistics": with_statistics}
+    type_ = pa.struct([("level", pa.int16())])
+    pq.write_table(
+        pa.table({"row": numbers, "of": pa.array(values, type_)}), tmp_path / "0.parquet", **options
+    )
+    pq.write_table(pa.table({"row": numbers}), tmp_path / "1.parquet", **options)
+    stored = ds.dataset(tmp_path, schema=pa.schema([("row", pa.int64()), ("of", type_)]))
+    condition = ds.field("of", "level").is_valid()
+    read: list[int] = []
+    monkeypatch.setattr(
+        row_groups.ds,
+        "FileSystemDataset",
+        lambda groups, *rest, made=ds.FileSystemDataset: read.append(len(groups)) or made(groups, *rest),
+    )
+    found = holding(stored, condition, None, "of.level")
+    assert found.to_table(["row"], filter=condition)["row"].to_pylist() == [3, 70]
+    assert read == [2 if with_statistics else 10, 2]
+    assert not holding(stored, condition & (ds.field("row") < 0), None, "of.level").count_rows()
