@@ -1,7 +1,8 @@
 """The epoch ranges of a captured log: maximal runs of offsets of one epoch, from the headers of its batches.
 
-Spark aggregates headers to one row a file and range; ranges are then joined across files, so that it makes no
-difference where a segment was rolled. What reaches Python grows with elections, not with batches.
+Tasks aggregate headers to one row a file and range (file_ranges); ranges are then joined across files, so
+that it makes no difference where a segment was rolled. What reaches the driver grows with elections, not with
+batches.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ KEPT = tuple(name for name in FileEpochRange.__slots__ if name not in ("first_ba
 
 
 def overlap(ranges: Iterable[Row], log_of: Callable[[int], Hashable]) -> bool:
-    """Whether two ranges (rows of file_ranges) of one log share an offset: otherwise they share no batch.
+    """Whether two ranges (rows of RANGES) of one log share an offset: otherwise they share no batch.
 
     log_of: the log that a file belongs to, by the file's number.
     """

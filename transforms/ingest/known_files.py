@@ -88,7 +88,7 @@ class IngestFiles:
         return rows
 
     def ranges(self, scanned: Iterable[Row]) -> list[tuple[CapturedSegment, list[FileEpochRange]]]:
-        """Every segment with its ranges in their order: those known, then those scanned (file_ranges)."""
+        """Every segment with its ranges in their order: those known, then those scanned (rows of RANGES)."""
         fresh: dict[int, list[FileEpochRange]] = {}
         for row in sorted(scanned, key=itemgetter("run_index")):
             found = FileEpochRange(**{name: row[name] for name in FileEpochRange.__slots__})

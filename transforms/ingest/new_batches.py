@@ -33,9 +33,8 @@ OF_RECORDS: dict[str, str] = {
 # Rows whose keys the driver holds: some 20 MB.
 MOST_AT_HAND = 100_000
 KRAFT_VERSION = ("cluster_id", "offset", "leader_epoch", "kraft_version")
-# Conditions on records by which the statistics of row groups rule out nearly all of them.
-OF_KRAFT_VERSION = "kraft_version.kraft_version"
-IS_KRAFT_VERSION = ds.field("kraft_version", "kraft_version").is_valid()
+OF_KRAFT_VERSION = ("kraft_version", "kraft_version")
+# A condition on records by which the statistics of row groups rule out nearly all of them.
 IS_LOST = ds.field("unread_reason").is_valid() & ~ds.field("unread_reason").isin(UNKNOWN_VALUES)
 OWNER = pa.schema(
     [
@@ -123,9 +122,7 @@ def has_lost_values(lake: Lake, files: IngestFiles) -> bool:
 def kraft_versions(lake: Lake, files: IngestFiles) -> dict[str, list[Row]]:
     """The KRaftVersion records of each cluster, as few as upgrades."""
     found: dict[str, list[Row]] = {}
-    rows = delta_rs.rows_with(
-        lake.path, RECORDS, KRAFT_VERSION, IS_KRAFT_VERSION, OF_KRAFT_VERSION, cluster_id=files.clusters
-    )
+    rows = delta_rs.rows_with_value(lake.path, RECORDS, KRAFT_VERSION, OF_KRAFT_VERSION, files.clusters)
     for row in rows:
         found.setdefault(row["cluster_id"], []).append(row | row["kraft_version"])
     return found

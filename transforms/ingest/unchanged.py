@@ -47,7 +47,7 @@ def check_fetched(files: IngestFiles, changed: Collection[Path]) -> None:
 def check_scan(files: IngestFiles, ranges: Iterable[Row], damage: Iterable[Row], read: Iterable[Row]) -> None:
     """The same, from what a scan found.
 
-    ranges: rows of spark_frames.file_ranges. damage: rows with file_number. read: rows of
+    ranges: rows of file_ranges.RANGES. damage: rows with file_number. read: rows of
     checkpoints.CHECKPOINTS.
     """
     _raise_for(files, (*_short_segments(files, ranges, damage), *_other_checkpoints(files, read)))

@@ -43,17 +43,30 @@ def rows_with(
     table: Table,
     columns: Sequence[str] | None = None,
     where: ds.Expression | None = None,
-    valid: str | None = None,
     **wanted: Iterable[Any],
 ) -> list[Row]:
     """The rows that meet `where` and whose named columns are among the wanted values; times are in UTC.
 
-    columns: None for all. Empty where the table does not exist. Files are skipped by their statistics. valid:
-    as of `holding`.
+    columns: None for all. Empty where the table does not exist. Files are skipped by their statistics.
     """
     if not exists(lake, table):
         return []
-    return python_rows(arrow_with(lake, table, columns or table.names, where, valid, **wanted))
+    return python_rows(arrow_with(lake, table, columns or table.names, where, **wanted))
+
+
+def rows_with_value(
+    lake: Location, table: Table, columns: Sequence[str], field: tuple[str, str], clusters: Iterable[str]
+) -> list[Row]:
+    """The rows of some clusters that have a value in a field of a struct, as rows_with returns them.
+
+    Row groups without one are not read.
+    """
+    if not exists(lake, table):
+        return []
+    wanted = sorted(clusters)
+    condition = among({CLUSTER: wanted}) & ds.field(*field).is_valid()
+    stored = opened(lake, table, where=condition)
+    return python_rows(_columns(stored, columns, condition, wanted, ".".join(field)))
 
 
 def arrow_with(
@@ -61,7 +74,6 @@ def arrow_with(
     table: Table,
     columns: Sequence[str],
     where: ds.Expression | None = None,
-    valid: str | None = None,
     **wanted: Iterable[Any],
 ) -> pa.Table:
     """The rows that rows_with returns, of a table that exists, as an Arrow table.
@@ -70,7 +82,7 @@ def arrow_with(
     """
     values = {name: sorted(some) for name, some in wanted.items()}
     condition = _condition(where, values) if values or where is not None else None
-    return _columns(opened(lake, table, where=condition), columns, condition, values.get(CLUSTER), valid)
+    return _columns(opened(lake, table, where=condition), columns, condition, values.get(CLUSTER))
 
 
 def by_cluster(
