@@ -124,8 +124,7 @@ def spark() -> Iterator[object]:
     """The session that every Spark test shares."""
     from jobs.runtime.session import open_session
 
-    workers = {"spark.python.daemon.module": "tests.python_workers"}
-    own = {"spark.driver.extraJavaOptions": JAVA_OPTIONS, **HISTORY, **workers}
+    own = {"spark.driver.extraJavaOptions": JAVA_OPTIONS, **HISTORY}
     session = open_session("local[2]", quick=True, own=own)
     yield session
     session.stop()

@@ -107,6 +107,8 @@ def open_session(
     master = master or settings.get("spark.master", "local[*]")
     if settings["spark.sql.catalogImplementation"] == "in-memory":  # else it is the metastore's to say
         settings.setdefault("spark.sql.warehouse.dir", _scratch())
+    if master.startswith("local"):
+        settings.setdefault("spark.python.daemon.module", "transforms.worker_daemon")
     java = java_of()
     _prepare_environment(master)
     started = SparkContext._gateway is not None  # pyright: ignore[reportPrivateUsage]
