@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Set
+from collections.abc import Collection, Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, groupby, takewhile
@@ -17,9 +17,10 @@ from kraft_core.format.mapped_file import mapped
 from kraft_core.format.message_reader import has_unknown_fields
 from kraft_core.format.record import OF_NO_HISTORY, Record, read_batch, read_log
 from kraft_core.format.secrets import NONE_ALLOWED
-from kraft_core.format.segment import Damage, scan
+from kraft_core.format.segment import scan
 from kraft_core.format.snapshot import SnapshotId, parse_name, read_snapshot
 from kraft_core.image import configs
+from kraft_core.image.captured_batches import CapturedBatch, batches_of
 from kraft_core.image.change import Change
 from kraft_core.image.image import Image
 from kraft_core.wording import missing_offsets
@@ -27,12 +28,6 @@ from kraft_core.wording import missing_offsets
 
 class OutOfReachError(ValueError):
     """The offset or time is not in the replica; the message states what is."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    segment: SegmentFile
-    header: BatchHeader
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +69,7 @@ class CapturedReplica:
         self.cluster_id: str | None = None
         self._allowed = allowed
         self._images: dict[SnapshotId, Image] = {}
-        self._batches: list[_Batch] = []
+        self._batches: list[CapturedBatch] = []
         self._searched = _Searched(0, -1, 0)
         self._checkpoints: list[CheckpointFile] = []
         self._formatted_with: list[CheckpointFile] = []
@@ -84,7 +79,7 @@ class CapturedReplica:
     def of_directory(cls, directory: ControllerDir, allowed: Set[str] = NONE_ALLOWED) -> CapturedReplica:
         replica = cls(allowed)
         replica.cluster_id = None if directory.meta is None else directory.meta.cluster_id
-        replica._batches = list(replica._index(directory.segments))
+        replica._batches = list(batches_of(directory.segments, replica._note))
         whole = [checkpoint for checkpoint in directory.checkpoints if replica._is_whole(checkpoint)]
         # The 0-0 checkpoint is from formatting: the log repeats the relevant part of it.
         replica._checkpoints = [checkpoint for checkpoint in whole if _end(checkpoint) > 0]
@@ -103,7 +98,7 @@ class CapturedReplica:
         size = path.stat().st_size
         base_offset = parse_segment_name(path.name)
         if base_offset is not None:
-            replica._batches = list(replica._index([SegmentFile(path, base_offset, size)]))
+            replica._batches = list(batches_of([SegmentFile(path, base_offset, size)], replica._note))
         else:
             checkpoint = CheckpointFile(path, parse_name(path.name) or SnapshotId(0, 0, ""), size)
             if replica._is_whole(checkpoint) or _holds_batches(path):
@@ -339,24 +334,6 @@ class CapturedReplica:
         reached = max(map(_end, self._checkpoints), default=0)
         if end is not None and end < reached:
             self._note(missing_offsets(end, reached))
-
-    def _index(self, segments: Iterable[SegmentFile]) -> Iterator[_Batch]:
-        """Every batch that continues the previous one; overlaps are skipped, gaps and damage are noted."""
-        expected = None
-        for segment in segments:
-            with mapped(segment.path) as buf:
-                for item in scan(buf, next_offset=segment.base_offset):
-                    if isinstance(item, Damage):
-                        where = f"{segment.path.name}: {item.size_bytes} bytes at {item.position}"
-                        self._note(f"{where} cannot be read: {item.reason}")
-                        continue
-                    if expected is not None and item.base_offset < expected:
-                        self._note(f"{segment.path.name}: offset {item.base_offset} repeated, skipped")
-                        continue
-                    if expected is not None and item.base_offset > expected:
-                        self._note(missing_offsets(expected, item.base_offset))
-                    expected = item.next_offset
-                    yield _Batch(segment, item)
 
     def _records(self, first: int, control_only: bool = False) -> Iterator[Record]:
         """The log's records from an offset (inclusive) on."""

@@ -231,6 +231,17 @@ def test_segments_that_overlap_are_read_once(files):
     assert "offset 2 repeated, skipped" in replica.notes[0]
 
 
+def test_a_log_that_goes_back_to_a_lower_epoch_is_named(files):
+    """No CRC covers the epoch of a batch: of a flipped bit nothing else tells."""
+    path = files.segment(LOG)
+    content = bytearray(path.read_bytes())
+    content[2 * len(batch(LOG[0])) + 12 + 3] ^= 2  # partitionLeaderEpoch: 1 becomes 3
+    path.write_bytes(content)
+    assert files.replica().notes == [
+        f"{path.name}: the log goes back from epoch 3 to 1 at offset 3: it was damaged, or assembled from two"
+    ]
+
+
 def test_damage_is_named_and_the_rest_is_read(files):
     path = files.segment(LOG)
     content = bytearray(path.read_bytes())
