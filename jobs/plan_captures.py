@@ -89,7 +89,7 @@ def _of_captures(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str], d
             raise Failure(f"{path} does not exist")
     from kraft_core.evidence.collect import collect_lives
     from kraft_core.evidence.conclusions import conclude
-    from kraft_core.plan.captured_quorum import quorum_of
+    from kraft_core.plan.captured_quorum import errors_in, quorum_of
     from kraft_core.plan.registrations import registered
 
     found = find_controller_dirs(args.captures)
@@ -102,15 +102,14 @@ def _of_captures(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str], d
     chosen = captured_cluster(clusters, args.cluster)
     cluster, directories = chosen.facts.cluster_id, chosen.directories
     owners = [(d, identity(d, cluster_id, args.node_id, given.of(d.path))) for d in found.directories]
-    quorum = known(quorum_of(conclude(chosen.facts), registered(directories)), cluster)
+    by_capture = {c.capture_id: d for c, d in zip(chosen.facts.captures, directories, strict=True)}
+    conclusions = conclude(chosen.facts)
+    errors = errors_in(conclusions, by_capture)
+    quorum = known(quorum_of(conclusions, registered(directories), errors), cluster)
     unread = list(map(str, found.refused))
     unread += [_lacks_ids(d) for d, who in owners if who is None]
     unread += [line for directory in directories for line in fault_lines(directory)]
-    return (
-        quorum,
-        unread,
-        {c.capture_id: d for c, d in zip(chosen.facts.captures, directories, strict=True)},
-    )
+    return quorum, unread, by_capture
 
 
 def _lacks_ids(directory: ControllerDir) -> str:

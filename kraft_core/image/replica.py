@@ -11,7 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from kraft_core.format.batch import BatchHeader
-from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, SegmentFile
+from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, SegmentFile, is_of_log
 from kraft_core.format.log_files import parse_segment_name
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.message_reader import has_unknown_fields
@@ -60,12 +60,14 @@ class CapturedReplica:
     """The cluster's metadata by a controller directory or a single file of one.
 
     allowed: configs to show although Kafka does not define them (secrets.is_secret_config).
-    notes: what is unreadable or missing, as text; the rest is used all the same. cluster_id: None of a single
-    file, or where meta.properties has none.
+    notes: what is unreadable or missing, as text; the rest is used all the same. unused: those of them about
+    files beside the log, and checkpoints that are incomplete: if they are needed, another one says so.
+    cluster_id: None of a single file, or where meta.properties has none.
     """
 
     def __init__(self, allowed: Set[str] = NONE_ALLOWED) -> None:
         self.notes: list[str] = []
+        self.unused: list[str] = []
         self.cluster_id: str | None = None
         self._allowed = allowed
         self._images: dict[SnapshotId, Image] = {}
@@ -85,7 +87,9 @@ class CapturedReplica:
         replica._checkpoints = [checkpoint for checkpoint in whole if _end(checkpoint) > 0]
         replica._formatted_with = [checkpoint for checkpoint in whole if _end(checkpoint) == 0]
         replica._note_cut_off()
-        replica.notes += [f"{fault.file}: {fault.reason}" for fault in directory.faults]
+        for fault in directory.faults:
+            is_log = is_of_log(fault) and fault in directory.unreadable
+            replica._note(f"{fault.file}: {fault.reason}", unused=not is_log)
         return replica
 
     @classmethod
@@ -325,7 +329,9 @@ class CapturedReplica:
         with mapped(checkpoint.path) as buf:
             incomplete = read_snapshot(buf).incomplete
         if incomplete:
-            self._note(f"{checkpoint.path.name} is not a complete checkpoint: {incomplete}")
+            is_covered = bool(self._batches) and _end(checkpoint) <= self._batches[-1].header.next_offset
+            words = f"{checkpoint.path.name} is not a complete checkpoint: {incomplete}"
+            self._note(words, unused=is_covered)
         return not incomplete
 
     def _note_cut_off(self) -> None:
@@ -361,9 +367,10 @@ class CapturedReplica:
             return record
         return record._replace(value=configs.marked(record.value, self._allowed))
 
-    def _note(self, note: str) -> None:
+    def _note(self, note: str, *, unused: bool = False) -> None:
         if note not in self.notes:
             self.notes.append(note)
+            self.unused += [note] if unused else []
 
 
 def _holds_batches(path: Path) -> bool:

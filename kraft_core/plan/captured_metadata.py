@@ -88,18 +88,20 @@ def metadata_of(quorum: CapturedQuorum, directories: Mapping[str, ControllerDir]
     directory = directories.get(_source_of(quorum) or "")
     if directory is None:
         return CapturedMetadata(quorum, None, None, "no captured log of the leader can be replayed")
-    return read_metadata(quorum, CapturedReplica.of_directory(directory))
+    replica = CapturedReplica.of_directory(directory)
+    return read_metadata(quorum, replica, replica.unused)
 
 
-def read_metadata(quorum: CapturedQuorum, replay: Replay) -> CapturedMetadata:
-    """The metadata at the quorum's log end."""
+def read_metadata(quorum: CapturedQuorum, replay: Replay, unused: Collection[str] = ()) -> CapturedMetadata:
+    """The metadata at the quorum's log end. unused: notes of the replay about files that it does not need."""
     image = _image_at(replay, quorum.log_end - 1)
     end = proven_end(quorum)
     committed = None if end is None else _image_at(replay, end - 1)
     unproven: Iterable[Sequence[Change]] = ()
     if committed is not None and end is not None:
         unproven = _ChangesAbove(replay, committed, end, quorum.log_end - 1)
-    return CapturedMetadata(quorum, image, committed, gap_of(image, replay.notes), replay, unproven)
+    notes = (note for note in replay.notes if note not in unused)
+    return CapturedMetadata(quorum, image, committed, gap_of(image, notes), replay, unproven)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ The newest capture of each replica counts; standings.py decides what it shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from kraft_core.evidence.conclusions import Conclusions
@@ -13,9 +13,12 @@ from kraft_core.evidence.epochs import leaders_named
 from kraft_core.evidence.facts import Capture, TimeSource, label
 from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.states import SetInForce
+from kraft_core.findings.facts import RuleFacts
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
 from kraft_core.findings.observed_quorum import static_voters_differ
+from kraft_core.findings.unread_files import unread_files
+from kraft_core.format.controller_dir import ControllerDir
 from kraft_core.plan.registrations import Registered, Registration, Registrations
 from kraft_core.plan.standings import LeaderLog, Member, Standing, members_of
 from kraft_core.raft.epochs import EpochCache
@@ -173,6 +176,15 @@ def open_errors(findings: Iterable[Finding]) -> list[OpenError]:
         for finding in findings
         if (finding.severity == "error" and not finding.resolved) or finding.rule == _STORED_STAYS
     ]
+
+
+def errors_in(known: Conclusions, directories: Mapping[str, ControllerDir]) -> list[OpenError]:
+    """What the files of captured directories that cannot be read add to the errors of quorum_of.
+
+    directories: by the ids of their captures.
+    """
+    unread = tuple(unread_files(directories))
+    return open_errors(judge(known, RuleFacts(unreadable=unread))) if unread else []
 
 
 def quorum_of(

@@ -1,0 +1,43 @@
+"""The files of captured directories that cannot be read, as the rules read them, without a lake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kraft_core.findings.facts import UnreadableBytes
+from kraft_core.format.controller_dir import CheckpointFile, ControllerDir
+from kraft_core.format.mapped_file import mapped
+from kraft_core.format.segment import Damage
+from kraft_core.format.snapshot import read_snapshot
+
+
+def unread_files(directories: Mapping[str, ControllerDir]) -> Iterator[UnreadableBytes]:
+    """Of directories by the ids of their captures: files that cannot be opened, and damage of checkpoints
+    from formatting.
+
+    Other damage is in the facts of the captures: where logs end, and which checkpoints are complete.
+    """
+    for capture_id, directory in directories.items():
+        for fault in directory.unreadable:
+            yield UnreadableBytes(capture_id, fault.file, 0, 0, f"unreadable: {fault.reason}", None, None)
+        of_formatting = [c for c in directory.checkpoints if c.id is not None and c.id.end_offset == 0]
+        for checkpoint in (*of_formatting, *([directory.bootstrap] if directory.bootstrap else [])):
+            for damage in _damage(checkpoint):
+                yield UnreadableBytes(
+                    capture_id,
+                    directory.relative(checkpoint.path),
+                    damage.position,
+                    damage.size_bytes,
+                    damage.reason,
+                    None,
+                    None,
+                )
+
+
+def _damage(checkpoint: CheckpointFile) -> Sequence[Damage]:
+    """Of a file that is gone meanwhile none: it was listed before the others were read."""
+    try:
+        with mapped(checkpoint.path) as buf:
+            return read_snapshot(buf).damage
+    except OSError:
+        return ()
