@@ -27,7 +27,7 @@ def living_quorum(copied: CapturedQuorum, described: DescribedQuorum, appended: 
     """The quorum of a copy of its leader's log, with the replicas described after the copy was made."""
     copied, leader = replace(copied, is_live=True), described.leader
     if leader is None:
-        return replace(copied, superseded_by="the leader is not in the voter set that it reports")
+        return replace(copied, superseded_by="the leader is not among the replicas that it reports")
     differing = _differing(copied, described)
     if differing is not None:
         return replace(copied, superseded_by=differing)

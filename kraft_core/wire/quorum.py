@@ -41,7 +41,12 @@ class DescribedQuorum:
 
     @property
     def leader(self) -> DescribedReplica | None:
-        return next((r for r in self.replicas if r.is_voter and r.node_id == self.leader_id), None)
+        """Among the observers, where it has removed itself from the voters and that is not committed yet.
+
+        Its time of the last Fetch is that of the answer: no other directory of its id has a later one.
+        """
+        found = (replica for replica in self.replicas if replica.node_id == self.leader_id)
+        return max(found, key=lambda replica: (replica.is_voter, replica.last_fetch_at or -1), default=None)
 
     def lag_of(self, replica: DescribedReplica) -> int | None:
         """How many records of the leader's log a replica lacks; None where either end is not known."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -60,6 +61,37 @@ def test_it_answers_as_captures_of_that_moment_do(
             captured = json.loads(capsys.readouterr().out)
             alike = ("verdict", "error", "leader", "leader_epoch", "log_end_offset", "before", "after")
             assert {name: live[name] for name in alike} == {name: captured[name] for name in alike}, action
+
+
+def test_a_leader_that_removed_itself_leads_until_that_commits(
+    capsys: pytest.CaptureFixture[str], tmp_path: Any
+) -> None:
+    """Meanwhile it reports itself as an observer; Kafka's own tools end with NoSuchElementException."""
+    quorum = started()
+    leader, down = quorum.leader().key.id, a_follower(quorum)
+    other = next(id_ for id_ in quorum.leader().voters.ids if id_ not in (down, leader))
+    quorum.act(Crash(down - 1, 100))
+    for action in (Write(1), Elapse(60), RemoveVoter(leader - 1), Elapse(60)):
+        quorum.act(action)
+    assert quorum.leader().key.id == leader
+    assert leader not in quorum.leader().voters.ids
+    write_directories(quorum, tmp_path)
+    with loopback(quorum) as held:
+        for action in (("remove", str(other)), ("add", str(leader)), ("lose", str(leader), str(down))):
+            live = planned(held, capsys, *action)
+            main(["plan", *action, "--captures", str(tmp_path), "--format", "json", "--now", SOON])
+            captured = json.loads(capsys.readouterr().out)
+            alike = ("verdict", "error", "leader", "leader_epoch", "log_end_offset")
+            assert {name: live[name] for name in alike} == {name: captured[name] for name in alike}, action
+            assert live["verdict"] in ("refused", "unsafe")
+            watermark = quorum.leader().log.known_high_watermark
+            assert (f"with HWM {watermark}" in (live["error_message"] or "")) == (
+                live["verdict"] == "refused"
+            )
+        assert main(["describe", "--bootstrap-controllers", controllers(held)]) == 0
+        said = capsys.readouterr().out
+    assert f" observer, leads: log end {quorum.leader().log.end_offset}" in said
+    assert len(re.findall(r"lacks \d+, caught up", said)) == len(quorum.replicas) - 1
 
 
 def test_a_voter_that_is_down_takes_the_answer_away(capsys: pytest.CaptureFixture[str]) -> None:

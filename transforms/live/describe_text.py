@@ -33,10 +33,10 @@ def replication_text(quorum: DescribedQuorum) -> str:
 
 def _replicas(quorum: DescribedQuorum) -> Iterator[list[str]]:
     for each in quorum.replicas:
-        role = "Follower" if each.is_voter else "Observer"
+        role = "Observer" if not each.is_voter else "Leader" if each == quorum.leader else "Follower"
         known = each.log_end_offset, quorum.lag_of(each), each.last_fetch_at, each.last_caught_up_at
         numbers = [str(-1 if value is None else value) for value in known]
-        yield [str(each.node_id), each.directory_id, *numbers, "Leader" if each == quorum.leader else role]
+        yield [str(each.node_id), each.directory_id, *numbers, role]
 
 
 def _listed(replicas: Iterable[DescribedReplica]) -> str:

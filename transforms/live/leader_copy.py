@@ -72,7 +72,7 @@ def copy_leader(cluster: LiveCluster, target: Path) -> LeaderCopy:
         )
     leader = quorum.leader
     if leader is None or leader.last_fetch_at is None or reader.cluster_id is None:
-        raise WireError("the leader is not a voter, or does not report its time: nothing can be planned")
+        raise WireError("the leader does not report itself, or its time: nothing can be planned")
     log.write_epochs()
     _write_state(target, reader.cluster_id, leader, quorum)
     return LeaderCopy(quorum, log.appended_in(quorum.leader_epoch))

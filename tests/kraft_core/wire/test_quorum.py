@@ -49,6 +49,15 @@ def test_each_version(version: int) -> None:
     assert found.endpoints == ({1: (Endpoint("CONTROLLER", "h1", 40_000),)} if version == 2 else {})
 
 
+def test_a_leader_that_removed_itself_is_an_observer() -> None:
+    """It leads until that is committed. Its time is the answer's; another directory of its id fetches."""
+    voter = {"replicaId": 2, "logEndOffset": 5}
+    other, leader = ({"replicaId": 1, "logEndOffset": 9, "lastFetchTimestamp": at} for at in (900, 1000))
+    found = described_quorum(body(2, currentVoters=[voter], observers=[other, leader]))
+    assert found.leader == found.replicas[2]
+    assert found.lag_of(found.replicas[0]) == 4
+
+
 def test_a_leader_that_knows_no_high_watermark() -> None:
     assert described_quorum(body(2, highWatermark=-1)).high_watermark is None
 
