@@ -32,7 +32,12 @@ from kraft_core.raft.epochs import EpochCache
 from kraft_core.raft.history import OffsetHistory
 from kraft_core.raft.log import Controls, ReplicaLog, Segment
 from kraft_core.raft.voters import Endpoint, ReplicaKey, Voter, VoterHistory, VoterSet
-from kraft_core.raft.watermark import begin_leading, follower_fetched, leader_reached
+from kraft_core.raft.watermark import (
+    begin_leading,
+    follower_fetched,
+    leader_reached,
+    majority_end_offset,
+)
 
 ADMIN = -1
 NEVER = 1 << 62
@@ -95,9 +100,9 @@ def _leader(
                 progress = follower_fetched(progress, member.key, end)
         if member.key in fetching:
             times.append((member.key, FetchTimes(quorum.as_of, quorum.as_of, quorum.log_end)))
-    proven = proven_watermark(quorum)
-    if proven is not None:
-        progress = replace(progress, high_watermark=max(proven, progress.high_watermark or 0))
+    reached = [proven_watermark(quorum), _reached_before(quorum, key, fetching) if reported else None]
+    known = [end for end in (*reached, progress.high_watermark) if end is not None]
+    progress = replace(progress, high_watermark=max(known, default=None))
     watermark = progress.high_watermark
     state = Leader(
         quorum.epoch,
@@ -109,6 +114,24 @@ def _leader(
         volatile_voters=_reported_voters(quorum, reported=reported) if quorum.kraft_version == 0 else None,
     )
     return _replica(quorum, key, quorum.log_end, quorum.log_epochs, watermark, state)
+
+
+def _reached_before(quorum: CapturedQuorum, key: ReplicaKey, fetching: frozenset[ReplicaKey]) -> int | None:
+    """What the leader can have reached by the set before its own VotersRecord; None where that is not known.
+
+    It counts by the new set as soon as it has appended that, but never lowers its high watermark.
+    """
+    own = quorum.voters
+    assert quorum.epoch_start is not None
+    if own is None or own.source != "record" or own.batch_base_offset <= quorum.epoch_start:
+        return None
+    before = quorum.known.in_force.voters_at(quorum.epoch, own.batch_base_offset - 1)
+    if before is None:
+        return None
+    ends = {m.key: _fetched_end(quorum, m, fetching) for m in quorum.members} | {key: quorum.log_end}
+    held = [next((end for at, end in ends.items() if v.matches(at)), None) for v in before.voters]
+    reached = majority_end_offset(None if end is None else min(end, own.batch_base_offset) for end in held)
+    return None if reached is None or reached <= quorum.epoch_start else reached
 
 
 def _fetched_end(quorum: CapturedQuorum, member: Member, fetching: frozenset[ReplicaKey]) -> int | None:

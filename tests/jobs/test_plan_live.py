@@ -81,7 +81,7 @@ def test_a_leader_that_removed_itself_leads_until_that_commits(
             live = planned(held, capsys, *action)
             main(["plan", *action, "--captures", str(tmp_path), "--format", "json", "--now", SOON])
             captured = json.loads(capsys.readouterr().out)
-            alike = ("verdict", "error", "leader", "leader_epoch", "log_end_offset")
+            alike = ("verdict", "error", "error_message", "leader", "leader_epoch", "log_end_offset")
             assert {name: live[name] for name in alike} == {name: captured[name] for name in alike}, action
             assert live["verdict"] in ("refused", "unsafe")
             watermark = quorum.leader().log.known_high_watermark
