@@ -12,6 +12,10 @@ class WireError(Exception):
     """A request that has no answer yet; asking again, here or elsewhere, may help."""
 
 
+class SilentError(WireError):
+    """The node did not answer in time: it hangs, or is not reached."""
+
+
 class ClosedError(WireError):
     """The node closed the connection: it ended, or the connection was idle (connections.max.idle.ms)."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from kraft_core.simulation.directories import write_directories
 from kraft_core.simulation.quorum import SimulatedQuorum
 from tests.kraft_core.wire.test_follower import snapshotted, started
 from tests.transforms.live.loopback import LoopbackQuorum, controllers, loopback
+from transforms.live import connection
 
 # Ten seconds after the simulation's START_TIME.
 SOON = "2023-11-14T22:13:30Z"
@@ -167,6 +169,22 @@ def test_the_leader_whose_log_was_read_is_asked_for_its_replicas(capsys: pytest.
         addresses = f"{address(held, other)},{address(cloned, leader)}"
         main(["plan", "--live", addresses, "lose", str(other), "--format", "json", "--now", SOON])
     assert json.loads(capsys.readouterr().out)["verdict"] == "unsafe"
+
+
+def test_a_node_that_hangs_is_waited_for_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a paused one: its machine takes connections, and nothing answers."""
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.2)
+    quorum = started()
+    with loopback(quorum) as held, socket.create_server(("127.0.0.1", 0)) as hung:
+        where = f"127.0.0.1:{hung.getsockname()[1]},{controllers(held)}"
+        code = main(["plan", "--live", where, "lose", str(a_follower(quorum)), "--now", SOON])
+        assert code == 0, capsys.readouterr()
+        hung.setblocking(False)
+        hung.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            hung.accept()
 
 
 def address(held: LoopbackQuorum, node: int) -> str:

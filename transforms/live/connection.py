@@ -11,7 +11,14 @@ from typing import Any
 
 from kraft_core.protocol.errors import ErrorCode
 from kraft_core.wire.apis import DESCRIBE_CLUSTER, DESCRIBE_QUORUM, FETCH, FETCH_SNAPSHOT, Api
-from kraft_core.wire.errors import ClosedError, NoClusterIdError, RefusedError, WireError, error_name
+from kraft_core.wire.errors import (
+    ClosedError,
+    NoClusterIdError,
+    RefusedError,
+    SilentError,
+    WireError,
+    error_name,
+)
 from kraft_core.wire.follower import A_BROKER, Ask
 from kraft_core.wire.frames import LENGTH, Request, frame_length, request_frame, response_body
 from kraft_core.wire.login import Exchange, NodeSession, ask_versions, authenticate
@@ -233,6 +240,6 @@ def _fault(address: NodeAddress, error: OSError) -> WireError:
             f"security.protocol"
         )
     if isinstance(error, TimeoutError):
-        return WireError(f"{address}: no answer in time")
+        return SilentError(f"{address}: no answer in time")
     kind = ClosedError if isinstance(error, ConnectionError) else WireError
     return kind(f"{address}: {error.strerror or type(error).__name__}")

@@ -89,8 +89,8 @@ class FollowedCluster:
             connection.close()
 
     def _opened(self, spool: Spool) -> LogReader:
-        start = spool.position or EARLIEST
-        return LogReader(self.cluster, start, fail_on_data_loss=False, cluster_id=spool.cluster_id)
+        start, cluster = spool.position or EARLIEST, self.cluster.asked_last(self._asker.silent)
+        return LogReader(cluster, start, fail_on_data_loss=False, cluster_id=spool.cluster_id)
 
     def outputs(self) -> list[Path]:
         """The describe outputs that it has written."""

@@ -53,16 +53,18 @@ def copy_leader(cluster: LiveCluster, target: Path) -> LeaderCopy:
     quorum-state states what the leader's description proves: that it leads the epoch. Raises WireError where
     another node came to lead meanwhile, RefusedError.
     """
-    reader, log = LogReader(cluster, EARLIEST, fail_on_data_loss=False), _Log(target / LOG_DIR_NAME)
+    asker = QuorumAsker(cluster)
+    before = _described(asker)
+    reader = LogReader(cluster.asked_last(asker.silent), EARLIEST, fail_on_data_loss=False)
+    log = _Log(target / LOG_DIR_NAME)
     try:
-        before = _described(cluster)
         log.write_committed(reader)
         log.write_end(reader)
         followed = reader.follower.leader
         if followed is None or followed.address is None:
             raise WireError(f"no leader answers: {reader.follower.why}")
         # Another address may lead to a clone of the quorum, with the same ids and epochs.
-        quorum = _described(replace(cluster, addresses=(followed.address,)))
+        quorum = _described(QuorumAsker(replace(cluster, addresses=(followed.address,))))
     finally:
         reader.close()
     leads = (quorum.leader_id, quorum.leader_epoch)
@@ -78,8 +80,7 @@ def copy_leader(cluster: LiveCluster, target: Path) -> LeaderCopy:
     return LeaderCopy(quorum, log.appended_in(quorum.leader_epoch))
 
 
-def _described(cluster: LiveCluster) -> DescribedQuorum:
-    asker = QuorumAsker(cluster)
+def _described(asker: QuorumAsker) -> DescribedQuorum:
     try:
         return asker.sample().quorum
     finally:

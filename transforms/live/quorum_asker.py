@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from kraft_core.wire.errors import ClosedError, NoClusterIdError, RefusedError, WireError
+from kraft_core.wire.errors import ClosedError, NoClusterIdError, RefusedError, SilentError, WireError
 from kraft_core.wire.observing import NodeAddress
 from kraft_core.wire.quorum import DescribedQuorum
 from transforms.live.connection import NodeConnection
@@ -27,7 +27,10 @@ class QuorumSample:
 
 
 class QuorumAsker:
-    """Asks one address after another, first the one that answered last; its connection stays open."""
+    """Asks one address after another, first the one that answered last; its connection stays open.
+
+    silent: those that did not answer in time when they were asked last.
+    """
 
     def __init__(self, cluster: LiveCluster) -> None:
         self.cluster = cluster
@@ -35,11 +38,13 @@ class QuorumAsker:
         self._addresses = list(cluster.addresses)
         self._connection: NodeConnection | None = None
         self._may_ask_id = True
+        self.silent: set[NodeAddress] = set()
 
     def sample(self) -> QuorumSample:
         """The quorum now. Raises RefusedError; WireError where no address has an answer of a leader."""
         why: list[str] = []
         for address in list(self._addresses):
+            self.silent.discard(address)
             try:
                 found = self._sample(address)
             except RefusedError:
@@ -48,6 +53,7 @@ class QuorumAsker:
             except WireError as error:
                 self.close()
                 why.append(str(error))
+                self.silent |= {address} if isinstance(error, SilentError) else set()
             else:
                 self._addresses.remove(address)
                 self._addresses.insert(0, address)
