@@ -41,8 +41,8 @@ EXAMPLES = """examples:
 Without --bootstrap-controllers it follows every cluster of kraftlake.toml with bootstrap_controllers. The
 user needs ClusterAction and Describe on resource Cluster (docs/live.md). SIGTERM stops it cleanly; started
 again, even after a kill, it resumes where it stopped.
-exit codes: 0 it ended as requested, 1 a cluster still refused at the end, 4 the spool is in use, 75 try
-again, 78 the only cluster refused"""
+exit codes: 0 it ended as requested, 1 a cluster still refused at the end, 4 the spool is in use, or the
+lake when it was to end, 75 try again, 78 the only cluster refused"""
 
 # Seconds that a pass reads at most, before it loads.
 READING = 60.0
@@ -134,10 +134,11 @@ def follow(
         if len(clusters) == 1 and clusters[0].refused is not None:
             raise Failure(clusters[0].refused, ExitCode.ENVIRONMENT)
         is_due = time.monotonic() >= thinning
-        if has_log(spool) and load_pass(args, clusters, spool, is_due) and is_due:
-            thinning = time.monotonic() + THINNING
         is_behind = any(cluster.is_behind for cluster in clusters)
-        if is_last and not is_behind:
+        is_last = is_last and not is_behind
+        if has_log(spool) and load_pass(args, clusters, spool, is_due, is_last) and is_due:
+            thinning = time.monotonic() + THINNING
+        if is_last:
             return
         until = next_pass if give_up is None else min(next_pass, give_up)
         if not is_behind:
@@ -145,18 +146,22 @@ def follow(
 
 
 def load_pass(
-    args: argparse.Namespace, clusters: Sequence[FollowedCluster], spool: Path, is_thinning: bool
+    args: argparse.Namespace,
+    clusters: Sequence[FollowedCluster],
+    spool: Path,
+    is_thinning: bool,
+    is_last: bool,
 ) -> bool:
     """Load what the spool has, derive and show it. A lake that is busy is left for the next pass: False.
 
-    is_thinning: also remove what has grown old.
+    is_thinning: also remove what has grown old. is_last: there is no next pass. Raises Failure.
     """
     outputs = [output for cluster in clusters for output in cluster.outputs()]
     args.progress = Progress(args.log)
     try:
         load_spool(args, spool, is_thinning)
     except Failure as failure:
-        if failure.exit_code != ExitCode.LAKE_BUSY:
+        if is_last or failure.exit_code != ExitCode.LAKE_BUSY:
             raise
         warn_line(f"kraftlake follow: not loaded yet: {failure}")
         return False

@@ -11,7 +11,10 @@ import pytest
 
 from jobs.cli import main
 from jobs.follow import alone, in_spool
+from jobs.runtime.lease import take_lease
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.progress import Progress
+from jobs.runtime.run_record import RunRecord
 from kraft_core.simulation.actions import Elapse, SnapshotLog, Write
 from kraft_core.simulation.directories import write_directories
 from kraft_core.wire.apis import FETCH, FETCH_SNAPSHOT
@@ -88,6 +91,22 @@ def test_it_loads_what_captures_have(begin: Any, tmp_path: Path) -> None:
     assert all(batch in kept for batch in batches)
     assert {row["node_id"] for row in rows(lake, CAPTURES)} == {-1, *quorum.replicas}
     assert [row for row in rows(lake, FINDINGS) if row["severity"] == "error"] == []
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_was_read_last_must_be_loaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where another run writes the lake until the end, the answer is not that of success."""
+    lake, quorum = tmp_path / "lake", started()
+    with loopback(quorum) as held:
+        assert follow(held, lake) == 0
+        go_on(held)
+        record = RunRecord("run", Progress())
+        other = take_lease(lake, record, "another-boot pid:[1] 1", 0, lambda _: None)
+        assert follow(held, lake) == ExitCode.LAKE_BUSY
+        assert f"run {record.run_id}" in capsys.readouterr().err
+        other.end(0)
+        assert follow(held, lake) == 0
+    assert [row["offset"] for row in rows(lake, RECORDS)] == expected(quorum)
 
 
 @pytest.mark.usefixtures("spark")
