@@ -81,7 +81,7 @@ def _quorum(at: OpenedMoment, args: argparse.Namespace) -> Iterator[str]:
         )
     if found.voters is None:
         warn_line("note: addresses of a static quorum's voters are in their files, not in the log")
-    answer = at.source.leader_answer(epoch.leader_epoch, at.image.offset + 1)
+    answer = at.source.leader_answer(epoch.leader_epoch, at.image.offset + 1, found.ids)
     for note in _answer_notes(at, answer):
         warn_line(f"note: {note}")
     quorum = QuorumAt(
@@ -97,7 +97,9 @@ def _answer_notes(at: OpenedMoment, answer: LeaderAnswer | None) -> Iterator[str
         return
     yield f"what is {NOT_KNOWN} was known only to the leader, and is not in the log"
     other = at.source.leader_answer(at.image.leader_epoch)
-    if other is not None:
+    if other is not None and other.high_watermark == at.image.offset + 1:
+        yield f"its answer to kraftlake follow, of {iso(other.at)}, is by voters that it appended later"
+    elif other is not None:
         when = f"of {iso(other.at)}, has the high watermark {other.high_watermark}"
         yield f"the newest answer of that leader to kraftlake follow, {when}: --at {other.high_watermark - 1}"
 

@@ -333,8 +333,13 @@ class LakeSource:
         rows = [row for row in rows_with(self._lake, EPOCHS, cluster_id=[self._id]) if row["leader_source"]]
         return [epoch_of(row) for row in sorted(rows, key=lambda row: row["leader_epoch"])]
 
-    def leader_answer(self, leader_epoch: int, high_watermark: int | None = None) -> LeaderAnswer | None:
-        return newest_answer(self._lake, self._id, leader_epoch, high_watermark)
+    def leader_answer(
+        self,
+        leader_epoch: int,
+        high_watermark: int | None = None,
+        voter_ids: Collection[int] | None = None,
+    ) -> LeaderAnswer | None:
+        return newest_answer(self._lake, self._id, leader_epoch, high_watermark, voter_ids)
 
     def _versions(
         self, table: Table, condition: ds.Expression, columns: Sequence[str] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from kraft_core.format.capture import is_live
@@ -14,7 +14,7 @@ from transforms.lake.storage.table_folders import exists
 from transforms.lake.tables import OBSERVATIONS
 
 Row = dict[str, Any]
-_OF_STATUS = ("source", "observed_to", "leader_epoch", "high_watermark", "observers")
+_OF_STATUS = ("source", "observed_to", "leader_epoch", "high_watermark", "voters", "observers")
 _OF_REPLICA = (
     *("source", "status", "node_id", "directory_id", "log_end_offset", "lag_records"),
     *("last_fetch_at", "last_caught_up_at"),
@@ -22,9 +22,15 @@ _OF_REPLICA = (
 
 
 def newest_answer(
-    lake: Location, cluster_id: str, leader_epoch: int, high_watermark: int | None = None
+    lake: Location,
+    cluster_id: str,
+    leader_epoch: int,
+    high_watermark: int | None = None,
+    voter_ids: Collection[int] | None = None,
 ) -> LeaderAnswer | None:
-    """The newest answer of the leader of an epoch, with that high watermark if one is given (exclusive)."""
+    """The newest answer of the leader of an epoch, with that high watermark (exclusive) and those voters, if
+    they are given: it counts by the voters that it has appended, committed or not.
+    """
     if not exists(lake, OBSERVATIONS):
         return None
     asked: dict[str, Any] = {"cluster_id": [cluster_id], "kind": ["status"], "leader_epoch": [leader_epoch]}
@@ -34,6 +40,7 @@ def newest_answer(
         row
         for row in rows_with(lake, OBSERVATIONS, _OF_STATUS, **asked)
         if is_live(row["source"]) and row["high_watermark"] is not None
+        if voter_ids is None or {each["node_id"] for each in row["voters"] or ()} == set(voter_ids)
     ]
     newest = max(found, key=lambda row: row["observed_to"], default=None)
     if newest is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,8 +69,13 @@ class ReplicaSource:
     def epochs(self) -> list[Epoch]:
         return _epochs(self.replica)
 
-    def leader_answer(self, leader_epoch: int, high_watermark: int | None = None) -> None:
-        del leader_epoch, high_watermark
+    def leader_answer(
+        self,
+        leader_epoch: int,
+        high_watermark: int | None = None,
+        voter_ids: Collection[int] | None = None,
+    ) -> None:
+        del leader_epoch, high_watermark, voter_ids
 
 
 def open_replica(path: Path, allowed: Set[str] = NONE_ALLOWED) -> CapturedReplica:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -68,7 +68,8 @@ class MetadataSource(Protocol):
     unreadable, as text. oldest_known: the offset of the oldest known state, and its time if that is known.
     commit_status: of the record at an offset, None where one log cannot show it. known_from: the end of the
     last offsets up to this one that are missing or unreadable, over which no checkpoint is loaded; 0: none.
-    leader_answer: the newest to kraftlake follow of the leader of an epoch, with that high watermark if any.
+    leader_answer: the newest to kraftlake follow of the leader of an epoch, with that high watermark and
+    those voters if any.
     """
 
     @property
@@ -87,7 +88,12 @@ class MetadataSource(Protocol):
     def events(self, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]: ...
     def voter_sets(self) -> list[SourcedVoterSet]: ...
     def epochs(self) -> list[Epoch]: ...
-    def leader_answer(self, leader_epoch: int, high_watermark: int | None = None) -> LeaderAnswer | None: ...
+    def leader_answer(
+        self,
+        leader_epoch: int,
+        high_watermark: int | None = None,
+        voter_ids: Collection[int] | None = None,
+    ) -> LeaderAnswer | None: ...
 
 
 def voters_at(source: MetadataSource, offset: int) -> SourcedVoterSet | None:

@@ -118,7 +118,8 @@ def _answered(replica: ReplicaAnswer | None) -> Iterator[str]:
     if replica is None:
         return repeat(NOT_KNOWN, 4)
     values = (replica.log_end_offset, replica.lag, replica.last_fetch_at, replica.last_caught_up_at)
-    return map(_known, values)
+    # What the leader does not know of a replica, the tool prints as -1.
+    return (str(-1 if value is None else value) for value in values)
 
 
 def _known(value: object) -> str:

@@ -15,7 +15,7 @@ from jobs.runtime.lease import take_lease
 from jobs.runtime.outcome import ExitCode, Failure
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
-from kraft_core.simulation.actions import Elapse, SnapshotLog, Write
+from kraft_core.simulation.actions import Crash, Elapse, RemoveVoter, SnapshotLog, Write
 from kraft_core.simulation.directories import write_directories
 from kraft_core.wire.apis import FETCH, FETCH_SNAPSHOT
 from tests.jobs.lakes import NOT_COMPARED, run
@@ -129,24 +129,69 @@ def test_high_watermarks_are_points(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert {row["upper_bound"] for row in live if row["upper_bound"]} == set(ends[:-1])
     assert {row["kind"] for row in rows(lake, OBSERVATIONS)} == {"status", "replication"}
 
-    def described(*words: str) -> tuple[str, str]:
-        capsys.readouterr()
-        assert main(["describe", "quorum", "--lake", str(lake), *words]) == 0
-        return capsys.readouterr()
-
-    out, said = described()
-    status = {name: value.strip() for name, value in (line.split(":", 1) for line in out.splitlines())}
+    out, said = described(lake, capsys)
+    status = {name: value.strip() for name, value in (line.split(":", 1) for line in out)}
     assert (status["HighWatermark"], status["MaxFollowerLag"]) == (str(end), "0")
     assert re.fullmatch(r'\[\{"id": 4, "directoryId": ".{22}"\}\]', status["CurrentObservers"])
     assert status["MaxFollowerLagTimeMs"] == "not known"
     assert "is the leader's answer to kraftlake follow at " in said
-    replicas = [line.split("\t") for line in described("--replication")[0].splitlines()[1:]]
+    replicas = [line.split("\t") for line in described(lake, capsys, "--replication")[0][1:]]
     assert [[cell.strip() for cell in replica[2:4]] for replica in replicas] == [[str(end), "0"]] * 4
     assert [replica[6].strip() for replica in replicas] == ["Leader", "Follower", "Follower", "Observer"]
     # No answer is of the moment before: it names the one that can be described.
-    out, said = described("--at", str(end - 2))
+    out, said = described(lake, capsys, "--at", str(end - 2))
     assert "HighWatermark:          not known" in out
     assert f"has the high watermark {end}: --at {end - 1}" in said
+
+
+def described(lake: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[list[str], str]:
+    """The lines of describe quorum by a lake, and what is noted."""
+    capsys.readouterr()
+    assert main(["describe", "quorum", "--lake", str(lake), *words]) == 0
+    out, said = capsys.readouterr()
+    return out.splitlines(), said
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_voter_that_never_fetched_lags_as_kafka_prints_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its end is -1, so that it lacks one record more than the log has."""
+    lake, quorum = tmp_path / "lake", started()
+    former = quorum.leader().key.id
+    quorum.act(Crash(former - 1, 100))
+    quorum.act(Elapse(2_000))
+    assert quorum.leader().key.id != former
+    with loopback(quorum) as held:
+        go_on(held)
+        assert follow(held, lake) == 0
+    end = expected(quorum)[-1] + 1
+    status, _ = described(lake, capsys)
+    assert f"MaxFollowerLag:         {end + 1}" in status
+    lines, _ = described(lake, capsys, "--replication")
+    (row,) = (line for line in lines if line.startswith(f"{former} "))
+    assert [cell.strip() for cell in row.split("\t")[2:6]] == ["-1", str(end + 1), "-1", "-1"]
+
+
+@pytest.mark.usefixtures("spark")
+def test_an_answer_by_later_voters_is_not_of_the_moment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A leader that removed itself is one of its observers, as soon as it has appended that."""
+    lake, quorum = tmp_path / "lake", started()
+    leader = quorum.leader().key.id
+    down = next(id_ for id_ in quorum.leader().voters.ids if id_ != leader)
+    with loopback(quorum) as held:
+        assert follow(held, lake) == 0
+        with held.lock:
+            quorum.act(Crash(down - 1, 100))
+            for action in (Write(1), Elapse(60), RemoveVoter(leader - 1), Elapse(60)):
+                quorum.act(action)
+            assert leader not in quorum.leader().voters.ids
+        assert follow(held, lake) == 0
+    status, said = described(lake, capsys)
+    assert "CurrentObservers:       not known" in status
+    assert "is by voters that it appended later" in said
 
 
 @pytest.mark.usefixtures("spark")
