@@ -288,11 +288,10 @@ def _unclean(own: Mapping[str, BrokerLogDir], broker: Broker, image: Image) -> I
     if not unclean:
         return
     partitions: Iterator[tuple[Key, Partition]] = image.tables.items(PARTITIONS)
-    last = [
-        f"{each.topic_name}-{each.partition_id}"
-        for _, each in partitions
-        if each.in_sync == {broker.broker_id}
+    alone = [
+        (each.topic_name, each.partition_id) for _, each in partitions if each.in_sync == {broker.broker_id}
     ]
+    last = [f"{name}-{partition_id}" for name, partition_id in sorted(alone)]
     if last:
         yield Risk(
             "unclean_shutdown",

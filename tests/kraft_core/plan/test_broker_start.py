@@ -171,6 +171,18 @@ def test_an_unclean_shutdown_with_other_replicas_in_sync(
     assert (answer.verdict, names(answer)) == (verdict, ["unclean_shutdown"] * (verdict == "risky"))
 
 
+def test_partitions_stand_in_one_order(known: CapturedMetadata, dirs: tuple[Path, Path]) -> None:
+    """Not in that of the replay: a lake, and each of its splits, has another."""
+    for image in (known.image, known.committed):
+        assert image is not None
+        for nth in (10, 2):
+            image.tables.put(partition(ORDERS, "orders", nth, (7,)))
+    for folder in dirs:
+        (folder / CLEAN_SHUTDOWN).unlink()
+    (risk,) = (risk for risk in asked(known, *dirs).risks if risk.name == "unclean_shutdown")
+    assert risk.sentence.endswith("no other replica is in sync: orders-1, orders-2, orders-10")
+
+
 def test_a_directory_of_another_name(known: CapturedMetadata, dirs: tuple[Path, Path]) -> None:
     """Kafka looks only at the id to tell what is stray, and at the name to find a partition. It was SAFE."""
     (dirs[0] / "orders-0").rename(dirs[0] / "payments-0")
