@@ -102,14 +102,14 @@ def _of_captures(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str], d
     chosen = captured_cluster(clusters, args.cluster)
     cluster, directories = chosen.facts.cluster_id, chosen.directories
     owners = [(d, identity(d, cluster_id, args.node_id, given.of(d.path))) for d in found.directories]
-    by_capture = {c.capture_id: d for c, d in zip(chosen.facts.captures, directories, strict=True)}
+    held = [(c.capture_id, d) for c, d in zip(chosen.facts.captures, directories, strict=True)]
     conclusions = conclude(chosen.facts)
-    errors = errors_in(conclusions, by_capture)
+    errors = errors_in(conclusions, held)
     quorum = known(quorum_of(conclusions, registered(directories), errors), cluster)
     unread = list(map(str, found.refused))
     unread += [_lacks_ids(d) for d, who in owners if who is None]
     unread += [line for directory in directories for line in fault_lines(directory)]
-    return quorum, unread, by_capture
+    return quorum, unread, dict(held)
 
 
 def _lacks_ids(directory: ControllerDir) -> str:

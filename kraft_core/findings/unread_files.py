@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kraft_core.findings.facts import UnreadableBytes
 from kraft_core.format.controller_dir import CheckpointFile, ControllerDir
@@ -11,13 +11,13 @@ from kraft_core.format.segment import Damage
 from kraft_core.format.snapshot import read_snapshot
 
 
-def unread_files(directories: Mapping[str, ControllerDir]) -> Iterator[UnreadableBytes]:
-    """Of directories by the ids of their captures: files that cannot be opened, and damage of checkpoints
-    from formatting.
+def unread_files(directories: Iterable[tuple[str, ControllerDir]]) -> Iterator[UnreadableBytes]:
+    """Of directories, each with the id of its capture, which copies share: files that cannot be opened, and
+    damage of checkpoints from formatting.
 
     Other damage is in the facts of the captures: where logs end, and which checkpoints are complete.
     """
-    for capture_id, directory in directories.items():
+    for capture_id, directory in directories:
         for fault in directory.unreadable:
             yield UnreadableBytes(capture_id, fault.file, 0, 0, f"unreadable: {fault.reason}", None, None)
         of_formatting = [c for c in directory.checkpoints if c.id is not None and c.id.end_offset == 0]

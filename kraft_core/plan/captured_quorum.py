@@ -5,7 +5,7 @@ The newest capture of each replica counts; standings.py decides what it shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from kraft_core.evidence.conclusions import Conclusions
@@ -178,10 +178,10 @@ def open_errors(findings: Iterable[Finding]) -> list[OpenError]:
     ]
 
 
-def errors_in(known: Conclusions, directories: Mapping[str, ControllerDir]) -> list[OpenError]:
+def errors_in(known: Conclusions, directories: Iterable[tuple[str, ControllerDir]]) -> list[OpenError]:
     """What the files of captured directories that cannot be read add to the errors of quorum_of.
 
-    directories: by the ids of their captures.
+    directories: each with the id of its capture.
     """
     unread = tuple(unread_files(directories))
     return open_errors(judge(known, RuleFacts(unreadable=unread))) if unread else []

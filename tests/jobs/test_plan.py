@@ -195,6 +195,20 @@ def test_a_time_that_cannot_be_read_is_told(
     assert f"not read:\n  invalid: {tmp_path}/copy/node-2/capture.json: " in out
 
 
+@pytest.mark.parametrize("last", ["a", "z"])
+def test_of_two_copies_of_a_capture_the_damaged_one_counts(
+    last: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whichever is given first: the damage may be of the disk."""
+    for copy in ("a", "m", "z"):
+        shutil.copytree(f"{HEALTHY[1]}/node-1", tmp_path / copy)
+    (tmp_path / last / "bootstrap.checkpoint").write_text("junk")
+    others = [f"{HEALTHY[1]}/node-{node}" for node in (2, 3)]
+    words = ["plan", "lose", "2", "--captures", *map(str, sorted(tmp_path.iterdir())), *others, "--now", SOON]
+    assert main(words) == 1
+    assert "4 bytes of bootstrap.checkpoint of 1@" in capsys.readouterr().out
+
+
 def test_a_lake_gives_the_plan_of_its_captures(lake: Any, golden_captures: list[Path]) -> None:
     directories = find_controller_dirs(golden_captures).directories
     assert sorted(cluster_ids(lake.path)) == sorted({d.meta.cluster_id for d in directories if d.meta})
