@@ -17,7 +17,7 @@ from jobs.arguments import (
     must_take_its_options,
     now_of,
 )
-from jobs.plan_captures import captured_quorum, must_be_one_source
+from jobs.plan_captures import must_be_one_source, plan_captured
 from jobs.plan_format import FORMAT_OPTIONS, add_format_arguments
 from jobs.plan_format import run as run_format
 from jobs.plan_questions import (
@@ -209,12 +209,8 @@ def run(args: argparse.Namespace) -> int:
     if args.action in QUESTIONS:
         return _run_question(args)
     action = action_of(args)
-    # What concludes and plans is imported late: help, and what is wrong with a command, comes first.
-    from kraft_core.plan.plan import plan
-
-    quorum, unread = (from_living(args), []) if args.live else captured_quorum(args)
-    made = plan(quorum, action)
-    age = evidence_age(quorum, args)
+    made, unread = (_plan_living(args, action), []) if args.live else plan_captured(args, action)
+    age = evidence_age(made.quorum, args)
     print_answer(
         args.format,
         lambda: as_json(made) | _age_fields(made, age) | {"unread": unread},
@@ -222,6 +218,13 @@ def run(args: argparse.Namespace) -> int:
     )
     is_safe = age.verdict_now(made.judged.verdict.name) == "safe"
     return ExitCode.FINE if is_safe else ExitCode.FOUND
+
+
+def _plan_living(args: argparse.Namespace, action: Action) -> Plan:
+    # What concludes and plans is imported late: help, and what is wrong with a command, comes first.
+    from kraft_core.plan.plan import plan
+
+    return plan(from_living(args), action)
 
 
 def _print_uuid(args: argparse.Namespace) -> int:

@@ -19,9 +19,11 @@ from kraft_core.format.controller_dir import ControllerDir, fault_lines, find_co
 
 if TYPE_CHECKING:
     from kraft_core.evidence.collect import CollectedCluster
+    from kraft_core.plan.actions import Action
     from kraft_core.plan.captured_metadata import CapturedMetadata
     from kraft_core.plan.captured_quorum import CapturedQuorum
     from kraft_core.plan.load import CapturedDirectories
+    from kraft_core.plan.plan import Plan
 
 
 def must_be_one_source(args: argparse.Namespace) -> None:
@@ -34,10 +36,18 @@ def must_be_one_source(args: argparse.Namespace) -> None:
             raise Failure(f"--{name} is about --captures that do not have it; --cluster selects a cluster")
 
 
-def captured_quorum(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str]]:
-    """The quorum that --captures or --lake shows, and what of it could not be read. Raises Failure."""
-    quorum, unread, _ = _opened(args)
-    return quorum, unread
+def plan_captured(args: argparse.Namespace, action: Action) -> tuple[Plan, list[str]]:
+    """The plan by --captures or --lake, and what of them could not be read. Raises Failure.
+
+    A lake has evaluated the rules. By captures, what is SAFE also needs a log that controllers can replay.
+    """
+    from kraft_core.plan.plan import plan
+
+    quorum, unread, metadata = _opened(args)
+    made = plan(quorum, action)
+    is_open = bool(args.captures) and made.judged.verdict.name == "safe"
+    ending = metadata(quorum).ends_controllers if is_open else None
+    return (made if ending is None else plan(replace(quorum, superseded_by=ending), action)), unread
 
 
 def captured_metadata(args: argparse.Namespace) -> tuple[CapturedMetadata, list[str]]:

@@ -56,6 +56,12 @@ class CapturedMetadata:
         return [WrittenRecords(kind, len(offsets[kind]), min(offsets[kind])) for kind in sorted(offsets)]
 
     @property
+    def ends_controllers(self) -> str | None:
+        """The first record of the log with which a controller ends as it replays it, in words (rule 49)."""
+        refused = None if self.image is None else _refused_in(self.image)
+        return None if refused is None else f"{refused}: a controller that replays it terminates"
+
+    @property
     def gaps(self) -> tuple[str, ...]:
         """Everything for which the leader's metadata is not known."""
         found = (self.quorum.leader_gap, self.gap)
@@ -124,10 +130,17 @@ def gap_of(image: Image | None, notes: Iterable[str]) -> str | None:
         found.append("the metadata at the end of the leader's log cannot be replayed")
     elif image.in_transaction:
         found.append("the log ends inside a metadata transaction")
-    elif image.refusals or image.controller_refusals:
-        refused = (image.refusals + image.controller_refusals)[0]
-        found.append(f"{refused.type} at offset {refused.offset} cannot be replayed: {refused.reason}")
+    elif (refused := _refused_in(image)) is not None:
+        found.append(refused)
     return found[0] if found else None
+
+
+def _refused_in(image: Image) -> str | None:
+    """The first record that could not be replayed, in words, None if all could."""
+    refused = next(iter(image.refusals + image.controller_refusals), None)
+    if refused is None:
+        return None
+    return f"{refused.type} at offset {refused.offset} cannot be replayed: {refused.reason}"
 
 
 def other_log(quorum: CapturedQuorum, steps: Iterable[Step]) -> str | None:

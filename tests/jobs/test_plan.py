@@ -20,6 +20,7 @@ from kraft_core.plan.captured_quorum import quorum_of
 from kraft_core.plan.plan import plan
 from kraft_core.plan.registrations import registered
 from tests.jobs.lakes import run
+from tests.long.load_mutations import LOG, MutableLog, written
 from transforms.lake.delta_rs import cluster_ids
 
 HEALTHY = ("--captures", "tests/golden/disk-failure/before-wipe")
@@ -193,6 +194,23 @@ def test_a_time_that_cannot_be_read_is_told(
     out = capsys.readouterr().out
     assert out.startswith("NOT KNOWN"), out
     assert f"not read:\n  invalid: {tmp_path}/copy/node-2/capture.json: " in out
+
+
+def test_a_log_that_controllers_cannot_replay_is_not_safe(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A lake says so, too: an error finding is open (rule 49). By captures it was SAFE."""
+    shutil.copytree(HEALTHY[1], tmp_path / "copy")
+    for node in (1, 2, 3):
+        log = MutableLog.of(tmp_path / f"copy/node-{node}" / LOG / "00000000000000000000.log")
+        log.append(written(5, 0, topicId=f"{'A' * 21}Q", partitionId=0))
+        log.write()
+    words = ["plan", "lose", "1", "--captures", str(tmp_path / "copy"), "--now", SOON, "--format", "json"]
+    assert main(words) == 1
+    made = json.loads(capsys.readouterr().out)
+    assert made["verdict"] == "not_known"
+    assert made["missing"][0].startswith("PARTITION_CHANGE_RECORD at offset 54 cannot be replayed: ")
+    assert made["missing"][0].endswith(": a controller that replays it terminates")
 
 
 @pytest.mark.parametrize("last", ["a", "z"])

@@ -175,7 +175,7 @@ def test_a_node_that_hangs_is_waited_for_once(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as a paused one: its machine takes connections, and nothing answers."""
-    monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 2.0)
     quorum = started()
     with loopback(quorum) as held, socket.create_server(("127.0.0.1", 0)) as hung:
         where = f"127.0.0.1:{hung.getsockname()[1]},{controllers(held)}"
