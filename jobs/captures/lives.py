@@ -42,7 +42,7 @@ def keep_apart(lake: Lake, files: IngestFiles, scan: Scan, record: RunRecord) ->
     if not all(each.is_plain for each in every):
         check_files(files)  # what changed while it was read shows nothing
     note_lives(lake, every, record)
-    targets = {id_: target for each in every for id_, target in each.targets.items() if target[1] is not None}
+    targets = {id_: target for each in every if len(each.lives) > 1 for id_, target in each.targets.items()}
     if not targets:
         return files, scan
     found = with_lives(files, targets)

@@ -100,6 +100,9 @@ class CommitStatus:
         self._is_reconfigured = is_reconfigured
         self.next_sets = next_sets
         self._newest = {replica: self._newest_captures(replica) for replica in holdings.captures}
+        # Asked of each cut of a line, and of each line by more than one.
+        self._may_lack: dict[ReplicaKey, list[Capture]] = {}
+        self._ranges: dict[int, list[tuple[int, int, CommitVerdict]]] = {}
 
     def of_batch(self, leader_epoch: int, base_offset: int, end_offset: int) -> CommitVerdict:
         """The verdict on one batch of an epoch's line."""
@@ -124,6 +127,12 @@ class CommitStatus:
 
     def ranges(self, line: EpochLine) -> list[tuple[int, int, CommitVerdict]]:
         """(first, end, verdict) of everything captured of an epoch, cut where the status changes."""
+        epoch = line.leader_epoch
+        if epoch not in self._ranges:
+            self._ranges[epoch] = self._joined_pieces(line)
+        return self._ranges[epoch]
+
+    def _joined_pieces(self, line: EpochLine) -> list[tuple[int, int, CommitVerdict]]:
         found: list[tuple[int, int, CommitVerdict]] = []
         for first, end in line.covered:
             pieces = [(first, end, _contested(line))] if line.contested else self._pieces(line, first, end)
@@ -185,7 +194,8 @@ class CommitStatus:
         counting = [voters, *self.next_sets.after(line, end)]
         if voters.source == "static":
             counting += self.next_sets.configured_after(line.leader_epoch)
-        by_set = [(s, self._lacking(s.voters, line.leader_epoch, first, appended_by)) for s in counting]
+        others = (self._lacking(s.voters, line.leader_epoch, first, appended_by) for s in counting[1:])
+        by_set = list(zip(counting, [lacking, *others], strict=True))
         as_of = min((lack.at for _, entries in by_set for lack in entries.values()), default=None)
         if as_of is not None and all(
             len(s.voters) - len(entries) < s.voters.majority for s, entries in by_set
@@ -257,10 +267,8 @@ class CommitStatus:
 
         None if that may have been before the append, or if a capture that may be as new holds it.
         """
-        if self._holdings.is_doubtful(voter):
-            return None
         found: list[_Lack] = []
-        for capture in (c for replica in self._holdings.replicas_of(voter) for c in self._newest[replica]):
+        for capture in self._captures_that_count(voter):
             if capture.captured_from is None or capture.captured_from < appended_by:
                 return None
             if self._holdings.may_be_new_disk(capture, voter):
@@ -269,6 +277,13 @@ class CommitStatus:
                 return None
             found.append(_Lack(capture.captured_from, capture.time_source))
         return min(found, key=lambda lack: (lack.at, lack.source), default=None)
+
+    def _captures_that_count(self, voter: Voter) -> list[Capture]:
+        """The newest captures of a voter by which it may lack something; none of a doubtful one."""
+        if voter.key not in self._may_lack:
+            replicas = () if self._holdings.is_doubtful(voter) else self._holdings.replicas_of(voter)
+            self._may_lack[voter.key] = [c for replica in replicas for c in self._newest[replica]]
+        return self._may_lack[voter.key]
 
     def _newest_captures(self, replica: ReplicaKey) -> list[Capture]:
         """Those of a replica that may be its newest."""

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraft_core.evidence.life_lines import LoggedCapture, LoggedCheckpoint, LoggedRange
-from kraft_core.evidence.shared_parts import each_once
 from kraft_core.messages.uuid_text import ZERO_UUID
 from transforms.lake.arrow_numbers import numbered
 from transforms.lake.arrow_rows import Row, milliseconds, python_rows, python_values
@@ -44,19 +43,29 @@ def held_captures(rows: pa.Table, complete: Set[LoggedCheckpoint]) -> list[Logge
     if not len(rows):
         return []
     rows = rows.combine_chunks()
-    ids, checkpoints = rows["capture_id"].to_pylist(), python_values(rows["snapshots"])
+    ids = np.array(rows["capture_id"].to_pylist(), object)
+    held, checkpoints = _checkpoints(_array(rows["snapshots"]))
     states, groups = _groups(rows)
     bunches = [list(_bunches(group, states)) for group in groups]
     kept = iter(python_rows(rows.take(pa.array([bunch[0] for some in bunches for bunch in some]))))
     found: list[LoggedCapture] = []
     for group, some in zip(groups, bunches, strict=True):
-        lists = each_once(checkpoints[number] for number in group)
-        of_group = frozenset(checkpoint_of(row) for each in lists for row in each) & complete
-        found += [_capture(next(kept), [ids[number] for number in bunch], of_group) for bunch in some]
+        of_group = frozenset[LoggedCheckpoint]().union(*(checkpoints[n] for n in np.unique(held[group])))
+        found += [_capture(next(kept), ids[bunch].tolist(), of_group & complete) for bunch in some]
     return found
 
 
-def _groups(rows: pa.Table) -> tuple[_Numbers, list[list[int]]]:
+def _checkpoints(column: pa.Array) -> tuple[_Numbers, dict[int, set[LoggedCheckpoint]]]:
+    """For each row of the column snapshots a number, and by that its checkpoints."""
+    numbers = numbered(column)
+    distinct, firsts = np.unique(numbers, return_index=True)
+    held = python_values(pa.chunked_array([column.take(pa.array(firsts))]))
+    return numbers, {
+        n: set(map(checkpoint_of, rows)) for n, rows in zip(distinct.tolist(), held, strict=True)
+    }
+
+
+def _groups(rows: pa.Table) -> tuple[_Numbers, list[_Numbers]]:
     """Of each row the end offset and the time of its last range, and groups of rows that differ in these.
 
     A row without any range is a group of its own: no batch connects it.
@@ -79,15 +88,15 @@ def _groups(rows: pa.Table) -> tuple[_Numbers, list[list[int]]]:
     numbers = numbered(pa.StructArray.from_arrays(parts, ["node_id", "directory_id", "log", "alone"]))
     order = np.argsort(numbers, kind="stable")
     cuts = np.nonzero(np.diff(numbers[order]))[0] + 1
-    return states, [group.tolist() for group in np.split(order, cuts)]
+    return states, np.split(order, cuts)
 
 
-def _bunches(group: Sequence[int], states: _Numbers) -> Iterator[list[int]]:
+def _bunches(group: _Numbers, states: _Numbers) -> Iterator[_Numbers]:
     """The rows of a group that are kept, the first with all that are not."""
     ends, times = states[group].T
-    kept = sorted({group[int(place)] for place in (ends.argmin(), ends.argmax(), times.argmax())})
-    yield [kept[0], *(number for number in group if number not in kept)]
-    yield from ([number] for number in kept[1:])
+    kept = np.unique(group[[ends.argmin(), ends.argmax(), times.argmax()]])
+    yield np.concatenate([kept[:1], group[~np.isin(group, kept)]])
+    yield from np.split(kept[1:], len(kept) - 1) if len(kept) > 1 else ()
 
 
 def _array(column: pa.ChunkedArray) -> pa.Array:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -61,13 +59,11 @@ def _numbered_lists(values: pa.Array) -> _Numbers:
         return values.is_valid().to_numpy(zero_copy_only=False).astype(np.int64), 2
     elements, count = _numbered(values.flatten())
     compact = elements.astype(np.int32 if count < 2**31 else np.int64)
-    of_elements, width = compact.tobytes(), compact.itemsize
-    lengths = values.value_lengths()
-    ends = np.cumsum(lengths.fill_null(0).to_numpy()) * width
-    held = lengths.is_valid().to_pylist()
-    numbers: dict[Hashable, int] = {}
-    found = [
-        numbers.setdefault(of_elements[first:end] if is_held else None, len(numbers))
-        for (first, end), is_held in zip(pairwise([0, *ends.tolist()]), held, strict=True)
-    ]
-    return np.array(found, np.int64), max(1, len(numbers))
+    ends = np.cumsum(values.value_lengths().fill_null(0).to_numpy()) * compact.itemsize
+    places = pa.py_buffer(np.concatenate([[0], ends]).astype(np.int64))
+    lists = pa.Array.from_buffers(
+        pa.large_binary(), len(values), [None, places, pa.py_buffer(np.ascontiguousarray(compact))]
+    )
+    found = _numbered(lists)
+    # A null has no elements, and is no empty list.
+    return _paired(found, _numbered(values.is_valid())) if values.null_count else found
