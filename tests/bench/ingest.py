@@ -84,14 +84,14 @@ def copy_rows(lake: Lake, folder: Path) -> None:
 
 
 def parquet_seconds(lake: Lake, folder: Path) -> float:
-    """Wall seconds of writing the rows of the log's tables from memory, as our tasks do.
+    """Wall seconds of writing the rows that our tasks write, from memory, as they do.
 
     docs/scale.md says where the rest of an ingest goes.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     with ThreadPoolExecutor(CORES) as threads:
-        return sum(written_seconds(lake, table, folder, threads) for table in (RECORDS, BATCHES))
+        return sum(written_seconds(lake, table, folder, threads) for table in (RECORDS, BATCHES, SNAPSHOT_RECORDS))
 
 
 def written_seconds(lake: Lake, table: Table, folder: Path, threads: ThreadPoolExecutor) -> float:
