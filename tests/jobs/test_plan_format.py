@@ -143,6 +143,7 @@ def test_a_directory_that_may_not_be_searched(capsys: pytest.CaptureFixture[str]
         def answered() -> tuple[int, str]:
             return main(asked(file, "--standalone")), capsys.readouterr().out
 
+        answered()  # what it imports may be where nobody may not read
         code, out = unprivileged(answered)
         closed.chmod(0o700)
     assert code == 1
