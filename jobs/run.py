@@ -122,7 +122,8 @@ def read_captures(
             code = end_if_unchanged(seen, shown, planned, known, record, publish_and_show)
             if code is not None:
                 return code
-        quick = planned.size_bytes < QUICK_BYTES
+        # What is read alone leaves little to the JVM.
+        quick = planned.size_bytes < QUICK_BYTES or not (derive or validate or args.verify)
         with opened_job(args, progress, make_lake=True, quick=quick, seen=seen) as job:
             job.known = known
             load(job, planned, inputs.fetch, derive)

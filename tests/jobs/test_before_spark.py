@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jobs import job
+from jobs import job, run
 from jobs.cli import main
 from jobs.runtime import session
 from jobs.runtime.outcome import ExitCode, Failure
@@ -150,3 +150,23 @@ def test_a_job_over_a_small_lake_starts_quickly(
     verb, *more = words
     assert main([verb, "--lake", str(lake), *more]) == ExitCode.USAGE
     assert asked == [is_small]
+
+
+@pytest.mark.parametrize(
+    ("words", "is_quick"),
+    [(["ingest"], True), (["ingest", "--verify"], False), (["run"], False), (["run", "--validate"], False)],
+)
+def test_what_only_reads_new_captures_starts_quickly_however_large_they_are(
+    tmp_path: Path, golden: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], is_quick: bool
+) -> None:
+    asked: list[bool] = []
+
+    def opened(*_: Any, quick: bool, **__: Any) -> None:
+        asked.append(quick)
+        raise Failure("no session")
+
+    monkeypatch.setattr(session, "open_session", opened)
+    monkeypatch.setattr(run, "QUICK_BYTES", 1)
+    where = ["--lake", str(tmp_path / "lake"), "--captures", str(golden / "v4.4.0-mini")]
+    assert main([*words, *where]) == ExitCode.USAGE
+    assert asked == [is_quick]
