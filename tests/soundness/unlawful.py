@@ -15,7 +15,9 @@ from itertools import chain
 from typing import Literal
 
 from kraft_core.evidence.conclusions import conclude
+from kraft_core.evidence.consistency import COPY_MS
 from kraft_core.evidence.facts import Capture
+from kraft_core.evidence.holdings import copied_by
 from kraft_core.findings.facts import Observation
 from kraft_core.messages.uuid_text import ZERO_UUID
 from kraft_core.simulation.setup import Setup
@@ -364,8 +366,19 @@ def _shrunk(sample: FaultyCopies) -> Iterator[Capture]:
         and (other.log_end_offset or 0) < one.epoch_ranges[-1].end_offset
         and other.quorum_state_epoch <= one.epoch_ranges[-1].leader_epoch
         and other.older_log is None
-        and (_was_voter(sample, one) or (one.quorum_state_epoch or 0) > other.quorum_state_epoch)
+        and (_was_voter(sample, one) or _fell(one, other))
     )
+
+
+def _fell(one: Capture, other: Capture) -> bool:
+    """Whether the epoch of quorum-state went back. It is copied last, and nothing says when: where no log
+    shows the epoch, the copies must be apart.
+    """
+    if other.quorum_state_epoch is None or (one.quorum_state_epoch or 0) <= other.quorum_state_epoch:
+        return False
+    copied, since = copied_by(one), other.captured_from
+    is_apart = copied is None or since is None or copied + COPY_MS < since
+    return is_apart or one.last_epoch > other.quorum_state_epoch
 
 
 def _was_voter(sample: FaultyCopies, capture: Capture) -> bool:
