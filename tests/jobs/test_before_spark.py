@@ -128,6 +128,19 @@ def test_findings_are_those_of_the_lake_in_the_settings(
     assert "there is no finding x" in capsys.readouterr().err
 
 
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each session that is asked for, and refused, is to start quickly."""
+    found: list[bool] = []
+
+    def opened(*_: Any, quick: bool, **__: Any) -> None:
+        found.append(quick)
+        raise Failure("no session")
+
+    monkeypatch.setattr(session, "open_session", opened)
+    return found
+
+
 @pytest.mark.parametrize(
     "words",
     [["forget", "--cluster", CLUSTER], ["maintain"], ["derive"], ["validate"]],
@@ -135,16 +148,9 @@ def test_findings_are_those_of_the_lake_in_the_settings(
 )
 @pytest.mark.parametrize("is_small", [True, False])
 def test_a_job_over_a_small_lake_starts_quickly(
-    lake: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], is_small: bool
+    lake: Path, monkeypatch: pytest.MonkeyPatch, asked: list[bool], words: list[str], is_small: bool
 ) -> None:
     """By the class archive, and without Java's warning of a module that MLlib uses."""
-    asked: list[bool] = []
-
-    def opened(*_: Any, quick: bool, **__: Any) -> None:
-        asked.append(quick)
-        raise Failure("no session")
-
-    monkeypatch.setattr(session, "open_session", opened)
     if not is_small:
         monkeypatch.setattr(job, "QUICK_BYTES", 1)
     verb, *more = words
@@ -157,15 +163,13 @@ def test_a_job_over_a_small_lake_starts_quickly(
     [(["ingest"], True), (["ingest", "--verify"], False), (["run"], False), (["run", "--validate"], False)],
 )
 def test_what_only_reads_new_captures_starts_quickly_however_large_they_are(
-    tmp_path: Path, golden: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], is_quick: bool
+    tmp_path: Path,
+    golden: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: list[bool],
+    words: list[str],
+    is_quick: bool,
 ) -> None:
-    asked: list[bool] = []
-
-    def opened(*_: Any, quick: bool, **__: Any) -> None:
-        asked.append(quick)
-        raise Failure("no session")
-
-    monkeypatch.setattr(session, "open_session", opened)
     monkeypatch.setattr(run, "QUICK_BYTES", 1)
     where = ["--lake", str(tmp_path / "lake"), "--captures", str(golden / "v4.4.0-mini")]
     assert main([*words, *where]) == ExitCode.USAGE

@@ -30,7 +30,7 @@ from transforms.ingest.held_captures import (
 )
 from transforms.ingest.id_groups import id_groups
 from transforms.ingest.known_files import IngestFiles
-from transforms.ingest.spark_frames import scanned
+from transforms.ingest.spark_frames import good_batches
 from transforms.lake.arrow_rows import Row, moment, python_rows
 from transforms.lake.delta_rs import by_cluster, exists, rows_with
 from transforms.lake.lives import cluster_ids_of, life_id
@@ -151,7 +151,7 @@ class ScannedLogs:
         if numbers:
             offsets = sorted({place.base_offset for place in places})
             wanted = F.col("file_number").isin(list(numbers)) & F.col("base_offset").isin(offsets)
-            rows = scanned(self._pieces).where(wanted & F.col("reason").isNull())
+            rows = good_batches(self._pieces).where(wanted)
             for row in to_rows(rows.select("file_number", "leader_epoch", "base_offset", "crc")):
                 place = BatchPlace(numbers[row["file_number"]], row["leader_epoch"], row["base_offset"])
                 if place in found:

@@ -40,6 +40,11 @@ class FileEpochRange:
     first_batch: int | None = field(default=None, compare=False)
     last_batch: int | None = field(default=None, compare=False)
 
+    @classmethod
+    def of_row(cls, row: Row) -> FileEpochRange:
+        """row: of file_ranges.RANGES."""
+        return cls(**{name: row[name] for name in cls.__slots__})
+
 
 # Ranges that are equal in these hold the same batches.
 _SAME_BATCHES = itemgetter("first_offset", "end_offset", "leader_epoch", "digest", "batches", "size_bytes")

@@ -34,7 +34,6 @@ RANGES = pa.schema(
         ("last_batch", pa.int64()),
     ]
 )
-_FIELDS = tuple(FileEpochRange.__slots__)
 
 
 def ranges_of(batches: pa.RecordBatch) -> pa.RecordBatch:
@@ -100,5 +99,5 @@ def whole_ranges(parts: Iterable[pa.RecordBatch]) -> list[Row]:
 
 
 def _joined(first: Row, second: Row) -> Row:
-    one = joined(*(FileEpochRange(**{name: row[name] for name in _FIELDS}) for row in (first, second)))
-    return first | {name: getattr(one, name) for name in _FIELDS}
+    one = joined(FileEpochRange.of_row(first), FileEpochRange.of_row(second))
+    return first | {name: getattr(one, name) for name in FileEpochRange.__slots__}

@@ -91,8 +91,7 @@ class IngestFiles:
         """Every segment with its ranges in their order: those known, then those scanned (rows of RANGES)."""
         fresh: dict[int, list[FileEpochRange]] = {}
         for row in sorted(scanned, key=itemgetter("run_index")):
-            found = FileEpochRange(**{name: row[name] for name in FileEpochRange.__slots__})
-            fresh.setdefault(row["file_number"], []).append(found)
+            fresh.setdefault(row["file_number"], []).append(FileEpochRange.of_row(row))
         numbers = {id(segment): number for number, segment in enumerate(self.opened)}
         return [(s, [*s.known.ranges, *fresh.get(numbers.get(id(s), -1), [])]) for s in self.segments]
 

@@ -14,7 +14,7 @@ from kraft_core.format.record import BATCH_REASONS
 from transforms.ingest.epoch_ranges import of_distinct_files, overlap
 from transforms.ingest.known_files import IngestFiles
 from transforms.ingest.pieces import owned_batches, places
-from transforms.ingest.spark_frames import ChosenBatches, one_copy, scanned
+from transforms.ingest.spark_frames import ChosenBatches, good_batches, one_copy
 from transforms.lake import delta_rs
 from transforms.lake.arrow_rows import Row
 from transforms.lake.lake import Lake, in_clusters
@@ -57,10 +57,12 @@ def batches_to_record(
     known = _known_from(lake, BATCHES, "base_offset", _first_offset(ranges), files, key)
     has_copies = overlap(ranges, files.replica_of)
     if known is None and not has_copies:
-        replicas = [segment.capture.who for segment in files.opened]
-        return ChosenBatches(pieces.select("rows"), partial(owned_batches, replicas=replicas))
+        owners = _owners(files).drop_columns(["file_number"])
+        return ChosenBatches(pieces.select("rows"), partial(owned_batches, owners=owners))
     run_columns = {column.name for column in LOADED}
-    fresh = _with_owners(lake, good(pieces), files).select([n for n in BATCHES.names if n not in run_columns])
+    fresh = _with_owners(lake, good_batches(pieces), files).select(
+        [n for n in BATCHES.names if n not in run_columns]
+    )
     if has_copies:
         fresh = fresh.dropDuplicates(key)
     return ChosenBatches(fresh if known is None else fresh.join(known, key, "left_anti"), iter)
@@ -79,7 +81,7 @@ def batches_to_decode(
     has_copies = overlap(distinct, files.cluster_of)
     if known is None and not has_copies:
         return ChosenBatches(pieces.select("address", "places"), partial(places, numbers=numbers))
-    chosen = good(pieces)
+    chosen = good_batches(pieces)
     if numbers is not None:
         chosen = chosen.where(F.col("file_number").isin(sorted(numbers)))
     chosen = one_copy(_with_owners(lake, chosen, files))
@@ -88,17 +90,14 @@ def batches_to_decode(
     return ChosenBatches(chosen.select("address", "size_bytes"), iter)
 
 
-def good(pieces: DataFrame) -> DataFrame:
-    """The batches whose checksum held: rows of scanning.SCANNED."""
-    return scanned(pieces).where(F.col("reason").isNull())
-
-
 def lost_values(lake: Lake, pieces: DataFrame, files: IngestFiles) -> DataFrame:
     """Values of records that could not be decoded, as damage of every scanned file that holds their batch."""
     lost = F.col("unread_reason").isNotNull() & ~F.col("unread_reason").isin(*UNKNOWN_VALUES)
     of_clusters = lake.read(RECORDS).where(in_clusters(files.clusters))
     unread = of_clusters.where(lost).withColumnsRenamed(OF_RECORDS)
-    held = _with_owners(lake, good(pieces), files).select(*BATCH, "file_number", "position", "last_offset")
+    held = _with_owners(lake, good_batches(pieces), files).select(
+        *BATCH, "file_number", "position", "last_offset"
+    )
     # Of a batch whose records cannot be separated all are lost from there on; there may be none.
     is_rest = F.col("unread_reason").isin(sorted(BATCH_REASONS))
     end = F.when(is_rest, F.col("last_offset") + 1).otherwise(F.col("offset") + 1)
@@ -130,11 +129,16 @@ def kraft_versions(lake: Lake, files: IngestFiles) -> dict[str, list[Row]]:
 
 def _with_owners(lake: Lake, batches: DataFrame, files: IngestFiles) -> DataFrame:
     """The batches with the cluster and the replica that they belong to."""
+    owners = lake.spark.createDataFrame(pa.Table.from_batches([_owners(files)]))
+    return batches.join(F.broadcast(owners), "file_number")
+
+
+def _owners(files: IngestFiles) -> pa.RecordBatch:
+    """Rows of OWNER, in the order of the files' numbers."""
     replicas = [segment.capture.who for segment in files.opened]
     owners = [(n, r.cluster_id, r.node_id, r.directory_id) for n, r in enumerate(replicas)]
     rows = [dict(zip(OWNER.names, owner, strict=True)) for owner in owners]
-    table = pa.Table.from_pylist(rows, schema=OWNER)
-    return batches.join(F.broadcast(lake.spark.createDataFrame(table)), "file_number")
+    return pa.RecordBatch.from_pylist(rows, schema=OWNER)
 
 
 def _known_from(

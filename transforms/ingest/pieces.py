@@ -1,20 +1,18 @@
-"""Scanned batches in pieces: Spark holds and shuffles a row for each piece, which costs it as much as one for
-each batch would, a thousand times over.
+"""Scanned batches in pieces: Spark holds and shuffles one row for each piece. A row for each batch would cost
+it up to a thousand times as much.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraft_core.format.capture import Identity
 from transforms.ingest.file_ranges import ranges_of
-from transforms.ingest.scanning import SCANNED, scan_file, together
-from transforms.lake.arrow_rows import Row
+from transforms.ingest.scanning import SCANNED, of_files, scan_file
 from transforms.lake.spark_rows import spark_types
 
 PLACES = pa.schema([SCANNED.field(name) for name in ("file_number", "address", "size_bytes")])
@@ -32,15 +30,11 @@ PIECES = pa.schema(
 )
 # The size of a piece, if no batch is larger: small beside what a task decodes.
 PIECE_BYTES = 2 * 1024 * 1024
-_OWNER = ("cluster_id", "node_id", "directory_id")
 
 
 def scan_to_pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Segments (rows of scanning.FILES) to rows of PIECES. An unreadable file is damage."""
-    files: Iterator[Row] = (file for batch in batches for file in batch.to_pylist())
-    for rows in together(part for file in files for part in scan_file(file)):
-        if len(rows):
-            yield _pieces(rows)
+    return (_pieces(rows) for rows in of_files(batches, scan_file) if len(rows))
 
 
 def _pieces(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -77,7 +71,7 @@ def scanned_rows(pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return (rows.cast(declared) for piece in pieces for rows in deserialized(piece["rows"], SCANNED))
 
 
-def good_batches(pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def good_rows(pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of SCANNED whose checksum held."""
     return (_good(rows) for piece in pieces for rows in deserialized(piece["rows"], SCANNED))
 
@@ -93,11 +87,10 @@ def places(
             yield chosen.select(["address", "size_bytes"])
 
 
-def owned_batches(pieces: Iterator[pa.RecordBatch], replicas: Sequence[Identity]) -> Iterator[pa.RecordBatch]:
-    """The good batches with the replica that they belong to. replicas: by file number."""
-    owners = [pa.array([getattr(replica, name) for replica in replicas]) for name in _OWNER]
-    for rows in good_batches(pieces):
-        columns = {name: owner.take(rows["file_number"]) for name, owner in zip(_OWNER, owners, strict=True)}
-        for name, column in columns.items():
-            rows = rows.append_column(name, column)
+def owned_batches(pieces: Iterator[pa.RecordBatch], owners: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The good batches with the columns of who they belong to. owners: a row for each file, by its number."""
+    for rows in good_rows(pieces):
+        found = owners.take(rows["file_number"])
+        for name in found.schema.names:
+            rows = rows.append_column(name, found[name])
         yield rows

@@ -5,7 +5,7 @@ Damage is returned beside the batches, with the offsets that were lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +50,14 @@ DISORDERED = "disordered"
 def together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows, small record batches joined."""
     return map(concat, gathered(batches, ROWS_AT_ONCE))
+
+
+def of_files(
+    batches: Iterator[pa.RecordBatch], read: Callable[[Row], Iterator[pa.RecordBatch]]
+) -> Iterator[pa.RecordBatch]:
+    """What is read of each file of the rows in turn, small record batches joined."""
+    files = (file for batch in batches for file in batch.to_pylist())
+    return together(part for file in files for part in read(file))
 
 
 def scan_file(file: Row) -> Iterator[pa.RecordBatch]:

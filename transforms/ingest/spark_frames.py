@@ -28,11 +28,15 @@ from transforms.ingest.decoding import (
     decoder,
 )
 from transforms.ingest.pieces import PIECES, scan_to_pieces, scanned_rows
-from transforms.ingest.scanning import SCANNED, together
+from transforms.ingest.scanning import SCANNED, of_files
 from transforms.lake.arrow_rows import Row
 from transforms.lake.spark_rows import spark_types
 from transforms.lake.spark_tasks import map_in_arrow
 from transforms.lake.table_files import FILES, Task
+
+IDENTITY = ("cluster_id", "base_offset", "leader_epoch", "crc", "size_bytes")
+BYTES_PER_TASK = 64 * 1024 * 1024
+RANGES_PER_CORE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +45,6 @@ class ChosenBatches:
 
     frame: DataFrame
     rows_of: Task
-
-
-IDENTITY = ("cluster_id", "base_offset", "leader_epoch", "crc", "size_bytes")
-BYTES_PER_TASK = 64 * 1024 * 1024
-RANGES_PER_CORE = 4
 
 
 def files_frame(
@@ -85,11 +84,14 @@ def per_file(
     declared = spark_types(schema)
 
     def read_files(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        files = (file for batch in batches for file in batch.to_pylist())
-        for rows in together(part for file in files for part in read(file)):
-            yield rows.cast(declared)
+        return (rows.cast(declared) for rows in of_files(batches, read))
 
     return read_files
+
+
+def good_batches(pieces: DataFrame) -> DataFrame:
+    """The batches whose checksum held: rows of scanning.SCANNED."""
+    return scanned(pieces).where(F.col("reason").isNull())
 
 
 def damages(pieces: DataFrame) -> DataFrame:

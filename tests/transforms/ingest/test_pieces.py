@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,7 +25,7 @@ from transforms.ingest.file_ranges import RANGES, ranges_of, whole_ranges
 from transforms.ingest.pieces import (
     PIECES,
     deserialized,
-    good_batches,
+    good_rows,
     owned_batches,
     places,
     scan_to_pieces,
@@ -120,7 +121,7 @@ def test_pieces_hold_what_was_scanned_and_the_ranges_of_it(drawn: list[list[Any]
     good = [row for row in rows if row["reason"] is None]
     batches = found.to_batches()
     assert all_rows(scanned_rows(iter(batches))) == rows
-    assert all_rows(good_batches(iter(batches))) == good
+    assert all_rows(good_rows(iter(batches))) == good
     damaged = [piece for piece in batches for n in range(len(piece)) if piece["is_damaged"][n].as_py()]
     assert bool(damaged) == (len(good) < len(rows))
     parts = [part for chunk in found["ranges"].chunks for part in deserialized(chunk, RANGES)]
@@ -149,7 +150,8 @@ def test_batches_of_some_files_and_their_owners(tmp_path: Path) -> None:
     assert chosen == expected
     assert len(all_rows(places(iter(found)))) == 4
     replicas = [Identity("a", 1, "one"), Identity("a", 2, "two"), Identity("b", 1, "three")]
-    owned = all_rows(owned_batches(iter(found), replicas))
+    owners = pa.RecordBatch.from_pylist(list(map(asdict, replicas)))
+    owned = all_rows(owned_batches(iter(found), owners))
     assert [Identity(r["cluster_id"], r["node_id"], r["directory_id"]) for r in owned] == [
         replicas[0],
         *replicas,
