@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 from pypdf import PdfReader
 
 from dashboards.report.page import page
@@ -263,7 +263,7 @@ def test_a_link_of_the_fleet_unfolds_its_cluster(visit: Any) -> None:
     folded = shown.locator("details.cluster").nth(4)
     assert folded.get_attribute("open") is None
     shown.get_by_role("link", name="cluster-4").last.click()
-    assert folded.get_attribute("open") is not None
+    expect(folded).to_have_attribute("open", "")  # waits: the browser tells of a new fragment after the click
     shown.get_by_label("Find a cluster").fill("cluster-7")
     assert shown.locator(".fleet tbody tr:visible").count() == 1
     assert shown.locator("#found").inner_text() == "1 of 9"

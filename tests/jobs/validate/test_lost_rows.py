@@ -109,7 +109,7 @@ def test_a_validation_finds_what_each_cluster_lost(
     The records are read by Spark, which compiles the queries, as those of a large lake.
     """
     monkeypatch.setattr(expectation_scope, "SMALL_TABLE_BYTES", size_bytes(damaged, RECORDS))
-    assert read_by_spark(opened(spark, damaged)) == {RECORDS}
+    assert RECORDS in read_by_spark(opened(spark, damaged))
     assert main(["validate", "--lake", str(damaged), "--now", f"{NOW:%Y-%m-%dT%H:%M:%SZ}"]) == 1
     results = rows_with(damaged, EXPECTATION_RESULTS)
     assert errors(results) == lost_by_cluster()
