@@ -23,7 +23,10 @@ def new_lake(bench: Bench) -> Path:
 
 
 def reported(lake: Path, verb: str, *captures: Path) -> dict[str, Any]:
-    """Run a job over captures in this process. Returns its JSON line: `seconds` does not count an open session."""
+    """Run a job over captures in this process. Returns its JSON line.
+
+    Its `seconds` do not count an open session.
+    """
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         code = main([verb, "--lake", str(lake), "--captures", *map(str, captures)])
