@@ -136,6 +136,7 @@ def test_both_engines_agree_on_real_captures(lake: Any, ask: Any, monkeypatch: p
     assert {view for view, rows in wanted.items() if not rows} == WITHOUT_ROWS
 
 
+@pytest.mark.long
 def test_both_engines_agree_on_random_histories(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -112,6 +112,7 @@ def test_another_java_or_another_jar_has_another_archive(command: JavaCommand, t
     assert archive_of(with_jar) != archive_of(command)
 
 
+@pytest.mark.long
 def test_where_it_cannot_be_made_nothing_breaks(command: JavaCommand, read_only: Path) -> None:
     said: list[str] = []
     assert options_of(command, said.append) == ()
@@ -149,6 +150,7 @@ def test_an_archive_of_another_kind_is_ignored(tmp_path: Path) -> None:
     assert done.stdout == "7\n", done.stderr
 
 
+@pytest.mark.long
 def test_the_heap_of_a_process_that_mostly_waits_stays_small() -> None:
     """It may grow as far as that of others, but does not take it all before it collects."""
     asked = SESSION.replace("quick=True, own=own", "resident=True").replace("local[1]", "local[2]")
@@ -164,6 +166,7 @@ def test_the_heap_of_a_process_that_mostly_waits_stays_small() -> None:
     assert most > 1900
 
 
+@pytest.mark.long
 def test_a_full_session_leaves_nothing_to_later_ones() -> None:
     """What Spark's launcher is told would keep a short job's JVM from the archive."""
     asked = SESSION.replace("quick=True, ", "") + "import os; print(os.environ.get('SPARK_CONF_DIR'))"

@@ -90,6 +90,7 @@ def test_what_ends_a_query_is_one_sentence_without_the_password(spark: Any, tmp_
             assert not file.is_file() or b"s3c" not in file.read_bytes()
 
 
+@pytest.mark.long
 def test_the_page_runs(spark: Any, tmp_path: Path) -> None:
     """Its blocks and the README's that follow a quorum, with a quorum and a folder that are there."""
     blocks = [*BLOCK.findall(PAGE), *(code for code in BLOCK.findall(README) if "readStream" in code)]

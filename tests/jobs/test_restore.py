@@ -241,7 +241,7 @@ def test_verify_sees_every_changed_byte(safe: Path, tmp_path: Path) -> None:
         if not file.is_file():
             continue
         content = file.read_bytes()
-        for at in range(0, len(content), max(1, len(content) // 20)):
+        for at in range(0, len(content), max(1, len(content) // 7)):
             file.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
             assert main(verify) == 1, (file, at)
         file.write_bytes(content)
@@ -319,6 +319,7 @@ def test_secrets_reach_no_plan_and_no_output(golden: Path, tmp_path: Path) -> No
     assert not any(word in shown for word in ("golden-secret", "salt", "storedKey", "password="))
 
 
+@pytest.mark.long
 def test_a_killed_apply_leaves_no_directory(safe: Path, tmp_path: Path) -> None:
     """Killed at moments spread over its work, it leaves nothing that a search finds; again it works."""
     target, home = tmp_path / "out/new", tmp_path / "out"

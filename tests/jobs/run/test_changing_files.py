@@ -113,6 +113,7 @@ def tree_of(golden: Path, tmp_path: Path, *stages: str) -> Path:
     return tmp_path / "tree"
 
 
+@pytest.mark.long
 def test_files_that_change_at_every_stage(
     spark: Any, golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

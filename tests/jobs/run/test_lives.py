@@ -214,6 +214,7 @@ def is_safe(lake: Path, cluster_id: str) -> bool:
     return advice["is_safe"]
 
 
+@pytest.mark.long
 def test_a_later_capture_in_another_life_voids_what_was_safe(
     golden: Path, spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -287,6 +288,7 @@ def test_forget_takes_all_lives_of_an_id(tmp_path: Path) -> None:
     assert not rows_with(lake, LIVES)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("spark")
 def test_a_capture_that_expired_is_not_loaded_again_into_a_life_of_its_id(tmp_path: Path) -> None:
     lake = tmp_path / "lake"

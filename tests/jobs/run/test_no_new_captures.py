@@ -85,6 +85,7 @@ def test_what_was_ingested_is_derived_by_the_next_run(
 BLIND = COMMAND.replace("sys.exit", "import deltalake\ndel deltalake.DeltaTable.__init__\nsys.exit")
 
 
+@pytest.mark.long
 def test_the_memo_of_the_last_run_answers(lake: Any, golden_captures: list[Path], tmp_path: Path) -> None:
     """By the listing of the lake alone, as long as nothing but `runs` has another commit or file."""
     copy = shutil.copytree(lake.path, tmp_path / "lake")

@@ -136,6 +136,7 @@ def test_the_commonest_mistake(golden: Path) -> None:
         assert "Permission denied" in err
 
 
+@pytest.mark.long
 def test_a_folder_that_cannot_be_listed_makes_every_run_fail(
     spark: Any, golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

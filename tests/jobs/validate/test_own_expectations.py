@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
+from transforms.lake import spark_rows
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import EXPECTATION_RESULTS
 from transforms.quality.expectation_history import open_failures
@@ -55,7 +56,7 @@ def validated(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     path, settings = folder / "lake", folder / "kraftlake.toml"
     shutil.copytree(lake.path, path)
     settings.write_text(OWN + MISSPELLED)
-    with contextlib.redirect_stdout(io.StringIO()) as said:
+    with spark_rows.interpreted(lake.spark), contextlib.redirect_stdout(io.StringIO()) as said:
         assert main([*validating(path), "--config", str(settings)]) == 1
     return path, said.getvalue()
 

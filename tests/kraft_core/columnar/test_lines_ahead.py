@@ -52,7 +52,7 @@ def stretches(size: int, text_bytes: int = 1 << 20) -> Generator[list[bool]]:
         yield used
 
 
-@pytest.mark.parametrize("size", [1, 3000, 1 << 16])
+@pytest.mark.parametrize("size", [1, 3000, pytest.param(1 << 16, marks=pytest.mark.long)])
 def test_golden_files(size: int) -> None:
     paths = [path for end in ("log", "checkpoint") for path in sorted(GOLDEN.rglob(f"*.{end}"))]
     with stretches(size) as used:

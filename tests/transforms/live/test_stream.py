@@ -82,7 +82,7 @@ def test_triggers_read_everything_once_however_they_are_cut() -> None:
         reader.stop()
 
 
-@pytest.mark.parametrize("seed", [3, 11])
+@pytest.mark.parametrize("seed", [3, pytest.param(11, marks=pytest.mark.long)])
 def test_a_query_that_is_killed_anywhere_goes_on_without_loss(seed: int) -> None:
     """A batch whose end is in the checkpoint is read again, by a process that never saw it."""
     quorum, drawn = started(seed), random.Random(seed)
