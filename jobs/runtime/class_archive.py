@@ -19,6 +19,7 @@ from pathlib import Path
 
 from jobs.runtime.java import release_of
 from jobs.runtime.outcome import ExitCode, Failure
+from jobs.runtime.python_path import with_own_path
 from jobs.runtime.spark_jvm import JavaCommand
 
 # Java options after which an archive of another is not used, or not wanted.
@@ -144,7 +145,7 @@ def _train(made: Path, scratch: Path, words: Sequence[str], output: int | None) 
     try:
         done = subprocess.run(
             [sys.executable, "-m", TRAINING, made, scratch, *words],
-            env=_without(os.environ, "KRAFTLAKE_CONFIG"),
+            env=with_own_path(_without(os.environ, "KRAFTLAKE_CONFIG")),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output and subprocess.STDOUT,

@@ -23,12 +23,14 @@ from pyspark.sql import SparkSession
 from jobs.runtime.class_archive import options_of
 from jobs.runtime.jars import jars, jars_of
 from jobs.runtime.java import is_submitted, java_of
+from jobs.runtime.python_path import own_path
 from jobs.runtime.spark_jvm import JavaCommand, StartingJvm, java_command, needs_submit
 from transforms.lake.storage.location import Location, StoreUrl
 from transforms.lake.storage.objects import endpoint, region
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _NO_SETTINGS: Mapping[str, str] = {}
+_WORKERS_PATH = "spark.executorEnv.PYTHONPATH"
 
 
 def packaged(name: str) -> str:
@@ -109,6 +111,7 @@ def open_session(
         settings.setdefault("spark.sql.warehouse.dir", _scratch())
     if master.startswith("local"):
         settings.setdefault("spark.python.daemon.module", "transforms.worker_daemon")
+        settings[_WORKERS_PATH] = own_path(settings.get(_WORKERS_PATH, ""))
     java = java_of()
     _prepare_environment(master)
     started = SparkContext._gateway is not None  # pyright: ignore[reportPrivateUsage]
