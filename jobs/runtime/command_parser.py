@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,6 +17,22 @@ from kraft_core.wording import did_you_mean
 # How argparse says that a flag is missing, or each of a group.
 _REQUIRED = "the following arguments are required: "
 _ONE_OF = "one of the arguments "
+
+
+# Options whose value may be a cluster's id, and one that begins with a dash, perhaps with a life.
+_OF_IDS = ("--cluster", "--cluster-id")
+_DASHED_ID = re.compile(r"-[A-Za-z0-9_-]{21}(/.*)?")
+
+
+def _with_ids(words: Sequence[str]) -> list[str]:
+    """The words with each dashed id joined to its option: argparse takes it for an option of its own."""
+    joined: list[str] = []
+    for word in words:
+        if "--" not in joined and joined and joined[-1] in _OF_IDS and _DASHED_ID.fullmatch(word):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _with_setting(message: str) -> str:
@@ -66,8 +83,8 @@ class CommandParser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """The parsed arguments. What this parser does not know ends with an error: no parser passes it on."""
-        self._given = sys.argv[1:] if args is None else args
-        parsed, unknown = super().parse_known_args(args, namespace)
+        self._given = _with_ids(sys.argv[1:] if args is None else args)
+        parsed, unknown = super().parse_known_args(self._given, namespace)
         if unknown:
             self._add_words(parsed, unknown)
         return parsed, []

@@ -165,6 +165,28 @@ def test_a_cluster_that_is_not_captured(capsys, golden, tmp_path):
     assert "did you mean roWi3HLRRCuDirielH5nnw?" in err
 
 
+@pytest.mark.parametrize(
+    "dashed", ["-oWi3HLRRCuDirielH5nnw", "--Wi3HLRRCuDirielH5nnw", "-oWi3HLRRCuDirielH5nnw/a"]
+)
+def test_the_id_of_a_cluster_may_begin_with_a_dash(dashed):
+    for words in (["--cluster", dashed], [f"--cluster={dashed}"]):
+        assert build_parser("validate", Settings()).parse_args(
+            ["validate", "--lake", "x", *words]
+        ).cluster == [dashed]
+    words = ["plan", "remove", "1", "--cluster-id", dashed, "--cluster", dashed, "--captures", "x"]
+    made = build_parser("plan", Settings()).parse_args(words)
+    assert (made.cluster_id, made.cluster, made.captures) == ([dashed], dashed, [Path("x")])
+
+
+def test_an_option_is_no_id(capsys):
+    for words in (["--cluster", "--format", "json"], ["--cluster", "--cluster-id", "x"], ["--cluster", "-x"]):
+        code, _, err = usage(capsys, "plan", "remove", 1, "--captures", "x", *words)
+        assert code == 2
+        assert "argument --cluster: expected one argument" in err
+    words = ["plan", "topic", "delete", "--captures", "x", "--", "--cluster", "-oWi3HLRRCuDirielH5nnw"]
+    assert build_parser("plan", Settings()).parse_args(words).words[1:] == words[-2:]
+
+
 REACHES = "is before this history, which covers 2026-11-21T09:40:31.847Z to 2026-11-21T09:44:03.041Z\n"
 
 
