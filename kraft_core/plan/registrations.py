@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from kraft_core.evidence.facts import Capture, SnapshotFacts
-from kraft_core.format.batch import BatchHeader
+from kraft_core.format.batch import BatchHeader, iter_records
 from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, SegmentFile
+from kraft_core.format.errors import DecodeError
 from kraft_core.format.mapped_file import mapped
-from kraft_core.format.record import Record, read_batch
+from kraft_core.format.record import Record, understood
 from kraft_core.format.segment import scan
 from kraft_core.raft.voters import Endpoint
 from kraft_core.wording import range_words
@@ -27,8 +29,10 @@ REGISTER_BROKER = "REGISTER_BROKER_RECORD"
 UNREGISTER_CONTROLLER = "UNREGISTER_CONTROLLER_RECORD"
 UNREGISTER_BROKER = "UNREGISTER_BROKER_RECORD"
 TYPES = (REGISTER_CONTROLLER, REGISTER_BROKER, UNREGISTER_CONTROLLER, UNREGISTER_BROKER)
-# A null key, the value's length, and how the value begins: frame version 1, api key 0, 1, 27 or 29, version.
-_FRAME = re.compile(rb"\x01[\x80-\xff]{0,4}[\x00-\x7f]\x01[\x00\x01\x1b\x1d][\x00-\x0f]")
+# How the value begins: frame version 1, api key 0, 1, 27 or 29, version. Before it a null key and its length.
+_BEGINNING = rb"\x01[\x00\x01\x1b\x1d][\x00-\x0f]"
+_VALUE = re.compile(_BEGINNING)
+_FRAME = re.compile(rb"\x01[\x80-\xff]{0,4}[\x00-\x7f]" + _BEGINNING)
 # A feature that controllers register since 4.1.
 _SINCE_4_1 = "share.version"
 
@@ -156,9 +160,17 @@ def _records(file: CheckpointFile | SegmentFile) -> Iterator[Record]:
         with mapped(file.path) as buf:
             for item in scan(buf, end=file.size_bytes):
                 if isinstance(item, BatchHeader) and _may_hold(buf, item):
-                    yield from (r for r in read_batch(buf, item) if r.type in TYPES)
+                    yield from _of_batch(buf, item)
     except OSError:
         return
+
+
+def _of_batch(buf: Any, header: BatchHeader) -> Iterator[Record]:
+    """The registrations in a batch, up to where its records cannot be separated."""
+    with suppress(DecodeError):
+        for nth, raw in enumerate(iter_records(buf, header)):
+            if _VALUE.match(raw.value or b""):
+                yield understood(header, nth, raw)
 
 
 def _may_hold(buf: Any, header: BatchHeader) -> bool:
