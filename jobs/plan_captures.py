@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from kraft_core.plan.plan import Plan
 
 
+# Of logs: a replay of so much takes seconds.
+_LARGE_BYTES = 8 << 20
+
+
 def must_be_one_source(args: argparse.Namespace) -> None:
     """Raises Failure for two sources, and for what only captures may lack: nothing would be read of it."""
     if sum((bool(args.captures), args.lake is not None, bool(args.live))) > 1:
@@ -37,17 +41,11 @@ def must_be_one_source(args: argparse.Namespace) -> None:
 
 
 def plan_captured(args: argparse.Namespace, action: Action) -> tuple[Plan, list[str]]:
-    """The plan by --captures or --lake, and what of them could not be read. Raises Failure.
-
-    A lake has evaluated the rules. By captures, what is SAFE also needs a log that controllers can replay.
-    """
+    """The plan by --captures or --lake, and what of them could not be read. Raises Failure."""
     from kraft_core.plan.plan import plan
 
-    quorum, unread, metadata = _opened(args)
-    made = plan(quorum, action)
-    is_open = bool(args.captures) and made.judged.verdict.name == "safe"
-    ending = metadata(quorum).ends_controllers if is_open else None
-    return (made if ending is None else plan(replace(quorum, superseded_by=ending), action)), unread
+    quorum, unread, _ = _opened(args)
+    return plan(quorum, action), unread
 
 
 def captured_metadata(args: argparse.Namespace) -> tuple[CapturedMetadata, list[str]]:
@@ -114,6 +112,9 @@ def _of_captures(args: argparse.Namespace) -> tuple[CapturedQuorum, list[str], d
     owners = [(d, identity(d, cluster_id, args.node_id, given.of(d.path))) for d in found.directories]
     held = [(c.capture_id, d) for c, d in zip(chosen.facts.captures, directories, strict=True)]
     conclusions = conclude(chosen.facts)
+    size = sum(segment.size_bytes for directory in directories for segment in directory.segments)
+    if size >= _LARGE_BYTES:
+        warn_line(f"kraftlake plan: replaying {size >> 20} MB of captured logs; a lake has done so")
     errors = errors_in(conclusions, held)
     quorum = known(quorum_of(conclusions, registered(directories), errors), cluster)
     unread = list(map(str, found.refused))

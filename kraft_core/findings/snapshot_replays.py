@@ -21,7 +21,7 @@ from kraft_core.findings.facts import Holder
 COMPARISON_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Part:
     """A range of one epoch in a log; end_offset is exclusive."""
 
@@ -119,7 +119,7 @@ def replays(wanted: Iterable[Comparison], equal: Iterable[Comparison]) -> list[S
 
 def goes_on_from(comparison: Comparison, earlier: Comparison) -> bool:
     """Whether the replay of a comparison continues that of an earlier one."""
-    return comparison.base == earlier.base and _begins(earlier.log, comparison.log)
+    return comparison.base == earlier.base and begins(earlier.log, comparison.log)
 
 
 def _replay(
@@ -127,7 +127,7 @@ def _replay(
 ) -> SnapshotReplay:
     log = along[0].log
     lowest = min(c.checkpoint.end_offset for c in along)
-    starts = [c.checkpoint for c in known if c.checkpoint.end_offset <= lowest and _begins(c.log, log)]
+    starts = [c.checkpoint for c in known if c.checkpoint.end_offset <= lowest and begins(c.log, log)]
     if not starts:
         return SnapshotReplay(base, log, tuple(along))
     start = max(starts)
@@ -146,11 +146,11 @@ def _lines(items: Iterable[Comparison]) -> Iterator[list[Comparison]]:
     rest = sorted(items, key=lambda c: c.checkpoint, reverse=True)
     while rest:
         longest = rest[0].log
-        yield [c for c in rest if _begins(c.log, longest)]
-        rest = [c for c in rest if not _begins(c.log, longest)]
+        yield [c for c in rest if begins(c.log, longest)]
+        rest = [c for c in rest if not begins(c.log, longest)]
 
 
-def _begins(log: Log, longer: Log) -> bool:
+def begins(log: Log, longer: Log) -> bool:
     """Whether a log is the beginning of another one, or all of it."""
     if not log:
         return True
@@ -165,6 +165,13 @@ def log_from(log: Log, offset: int) -> Log:
     """A log from an offset on."""
     return tuple(
         replace(part, first_offset=max(part.first_offset, offset)) for part in log if part.end_offset > offset
+    )
+
+
+def log_below(log: Log, offset: int) -> Log:
+    """A log up to an offset (exclusive)."""
+    return tuple(
+        replace(part, end_offset=min(part.end_offset, offset)) for part in log if part.first_offset < offset
     )
 
 

@@ -23,6 +23,8 @@ UNKNOWN = "UNKNOWN"
 BATCH_REASONS = frozenset({"malformed_batch", "wrong_record_count", "unpack_failed", "unpacked_too_large"})
 # Values of a newer Kafka whose kind is not known: no history is made of them.
 OF_NO_HISTORY = ("unknown_type", "unknown_frame", "unknown_control_type")
+# What a newer Kafka wrote is not lost; every other value that cannot be decoded is.
+OF_NEWER_KAFKA = (*OF_NO_HISTORY, "unknown_version")
 _CONTROL_KEY_BYTES = 4
 # Kafka stores a record's api key and version in a short.
 _MAX_SHORT = 0x7FFF

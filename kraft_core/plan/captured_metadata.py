@@ -56,12 +56,6 @@ class CapturedMetadata:
         return [WrittenRecords(kind, len(offsets[kind]), min(offsets[kind])) for kind in sorted(offsets)]
 
     @property
-    def ends_controllers(self) -> str | None:
-        """The first record of the log with which a controller ends as it replays it, in words (rule 49)."""
-        refused = None if self.image is None else _refused_in(self.image)
-        return None if refused is None else f"{refused}: a controller that replays it terminates"
-
-    @property
     def gaps(self) -> tuple[str, ...]:
         """Everything for which the leader's metadata is not known."""
         found = (self.quorum.leader_gap, self.gap)

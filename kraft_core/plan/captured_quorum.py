@@ -13,6 +13,7 @@ from kraft_core.evidence.epochs import leaders_named
 from kraft_core.evidence.facts import Capture, TimeSource, label
 from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.states import SetInForce
+from kraft_core.findings.captured_replays import replay_facts
 from kraft_core.findings.facts import RuleFacts
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
@@ -179,12 +180,15 @@ def open_errors(findings: Iterable[Finding]) -> list[OpenError]:
 
 
 def errors_in(known: Conclusions, directories: Iterable[tuple[str, ControllerDir]]) -> list[OpenError]:
-    """What the files of captured directories that cannot be read add to the errors of quorum_of.
+    """What the files of captured directories add to the errors of quorum_of: what of them cannot be read, and
+    what a replay of their records finds. Raises OSError.
 
     directories: each with the id of its capture.
     """
-    unread = tuple(unread_files(directories))
-    return open_errors(judge(known, RuleFacts(unreadable=unread))) if unread else []
+    held = list(directories)
+    facts = replay_facts(known, dict(held))
+    facts = replace(facts, unreadable=(*unread_files(held), *facts.unreadable))
+    return open_errors(judge(known, facts)) if facts != RuleFacts() else []
 
 
 def quorum_of(

@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from kraft_core.format.record import BATCH_REASONS
+from kraft_core.format.record import BATCH_REASONS, OF_NEWER_KAFKA
 from transforms.ingest.epoch_ranges import of_distinct_files, overlap
 from transforms.ingest.known_files import IngestFiles
 from transforms.ingest.pieces import owned_batches, places
@@ -20,8 +20,6 @@ from transforms.lake.arrow_rows import Row
 from transforms.lake.lake import Lake, in_clusters
 from transforms.lake.tables import BATCHES, LOADED, RECORDS, Table
 
-# A value of a newer Kafka is kept by name and digest; every other value that could not be decoded is lost.
-UNKNOWN_VALUES = ("unknown_type", "unknown_version", "unknown_frame", "unknown_control_type")
 BATCH = ("cluster_id", "base_offset", "leader_epoch", "crc")
 # The columns of RECORDS that are those of BATCH.
 OF_RECORDS: dict[str, str] = {
@@ -35,7 +33,7 @@ MOST_AT_HAND = 100_000
 KRAFT_VERSION = ("cluster_id", "offset", "leader_epoch", "kraft_version")
 OF_KRAFT_VERSION = ("kraft_version", "kraft_version")
 # A condition on records by which the statistics of row groups rule out nearly all of them.
-IS_LOST = ds.field("unread_reason").is_valid() & ~ds.field("unread_reason").isin(UNKNOWN_VALUES)
+IS_LOST = ds.field("unread_reason").is_valid() & ~ds.field("unread_reason").isin(OF_NEWER_KAFKA)
 OWNER = pa.schema(
     [
         ("file_number", pa.int32()),
@@ -92,7 +90,7 @@ def batches_to_decode(
 
 def lost_values(lake: Lake, pieces: DataFrame, files: IngestFiles) -> DataFrame:
     """Values of records that could not be decoded, as damage of every scanned file that holds their batch."""
-    lost = F.col("unread_reason").isNotNull() & ~F.col("unread_reason").isin(*UNKNOWN_VALUES)
+    lost = F.col("unread_reason").isNotNull() & ~F.col("unread_reason").isin(*OF_NEWER_KAFKA)
     of_clusters = lake.read(RECORDS).where(in_clusters(files.clusters))
     unread = of_clusters.where(lost).withColumnsRenamed(OF_RECORDS)
     held = _with_owners(lake, good_batches(pieces), files).select(

@@ -1,0 +1,233 @@
+"""Checkpoints that differ from the log (rule 22), and records that Kafka refuses (rule 49): plans by captures
+know of them what a lake knows.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.plan_captures import from_captures, from_lake
+from kraft_core.findings.captured_replays import replay_facts
+from kraft_core.findings.facts import ReplayRefusal, SnapshotDeviation
+from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.plan.actions import Action, Add, Lose, Remove
+from kraft_core.plan.broker_plan import BrokerChange, plan_broker
+from kraft_core.plan.plan import plan
+from tests.jobs.lakes import run
+from tests.jobs.plan_metadata import lake_arguments
+from tests.jobs.run.test_any_order import as_cluster
+from tests.kraft_core.image.refused import UNKNOWN
+from tests.kraft_core.image.worlds import change_fields, partition_fields, topic_fields
+from tests.long.load_mutations import MutableLog, written
+from transforms.lake.delta_rs import rows_with
+from transforms.lake.tables import REFUSED_RECORDS, SNAPSHOT_CHECKS
+
+LEADER, FOLLOWER, OTHER = 2, 1, 3
+NODES = (1, 2, 3, 4)
+ENDS = {1: 321, 2: 325, 3: 325, 4: 326}
+TOPIC, PARTITION, PARTITION_CHANGE, REMOVE_TOPIC, BEGIN, ABORT, NO_OP = 2, 3, 5, 9, 23, 25, 20
+A_TOPIC = written(TOPIC, 0, **topic_fields("unseen", UNKNOWN))
+NO_SUCH_TOPIC = written(REMOVE_TOPIC, topicId=UNKNOWN)
+OF_UNKNOWN = written(PARTITION_CHANGE, **change_fields(UNKNOWN, isr=[1]))
+NOT_READ = bytes([1, PARTITION, 1, 0])
+OF_NEWER_KAFKA = bytes([1, 0x8F, 0x4E, 0, 0])
+Damage = Callable[[Path], None]
+
+
+def log_file(folder: Path, node: int) -> Path:
+    """The first segment of a node's log."""
+    return min((folder / f"node-{node}" / LOG_DIR_NAME).glob("*.log"))
+
+
+def in_log(offset: int, *values: bytes, nodes: tuple[int, ...] = NODES) -> Damage:
+    """Replace the first NO_OP_RECORDs from an offset on."""
+
+    def change(folder: Path) -> None:
+        for node in nodes:
+            log, rest = MutableLog.of(log_file(folder, node)), list(values)
+            for batch, nth in log.data():
+                record = batch.records[nth]
+                if rest and record.offset >= offset and record.value and record.value[1] == NO_OP:
+                    batch.records[nth] = replace(record, value=rest.pop(0))
+            assert not rest
+            log.write()
+
+    return change
+
+
+def checkpoint(node: int, change: Callable[[MutableLog], None]) -> Damage:
+    def of_node(folder: Path) -> None:
+        log_dir = folder / f"node-{node}" / LOG_DIR_NAME
+        file = MutableLog.of(log_dir / f"{ENDS[node]:020}-0000000001.checkpoint")
+        change(file)
+        file.write()
+
+    return of_node
+
+
+def lacking(file: MutableLog, type_: int = PARTITION) -> None:
+    """It lacks the last record of a type, if it had one; the offsets of those behind it fall by one."""
+    found = [(batch, nth) for batch, nth in file.data() if (batch.records[nth].value or b"\0\0")[1] == type_]
+    for batch, nth in found[-1:]:
+        del batch.records[nth]
+    file.batches = [batch for batch in file.batches if batch.records]
+    offset = 0
+    for batch in file.batches:
+        batch.records = [replace(record, offset=offset + n) for n, record in enumerate(batch.records)]
+        offset += len(batch.records)
+
+
+def begins_at_checkpoint(*nodes: int) -> Damage:
+    """The log of a node begins at the end of its checkpoint, as once Kafka has deleted what lies below."""
+
+    def cut(folder: Path) -> None:
+        for node in nodes:
+            log = MutableLog.of(log_file(folder, node))
+            log.batches = [batch for batch in log.batches if batch.records[0].offset >= ENDS[node]]
+            log.path.unlink()
+            first = log.batches[0].records[0].offset
+            replace(log, path=log.path.with_name(f"{first:020}.log")).write()
+
+    return cut
+
+
+def without_segment(node: int) -> Damage:
+    """Its first segment cannot be opened: what is no regular file cannot, also by root."""
+
+    def change(folder: Path) -> None:
+        file = log_file(folder, node)
+        file.unlink()
+        file.mkdir()
+
+    return change
+
+
+def one_after_another(*damages: Damage) -> Damage:
+    def every(folder: Path) -> None:
+        for damage in damages:
+            damage(folder)
+
+    return every
+
+
+ORPHAN = written(PARTITION, **partition_fields(UNKNOWN))
+LACKS_A_PARTITION = checkpoint(FOLLOWER, lacking)
+CUT = begins_at_checkpoint(*NODES)
+# By name: the damage, and the verdicts on the loss of voter 3 and on adding voter 5.
+CASES: dict[str, tuple[Damage, str]] = {
+    "whole": (lambda _: None, "safe"),
+    "follower-lacks": (LACKS_A_PARTITION, "not_known"),
+    "leader-lacks": (checkpoint(LEADER, lacking), "not_known"),
+    "other-lacks": (checkpoint(OTHER, lacking), "safe"),
+    "has-more": (checkpoint(FOLLOWER, lambda file: file.append(A_TOPIC)), "not_known"),
+    "log-has-more": (in_log(200, A_TOPIC), "not_known"),
+    "refused-below": (in_log(200, OF_UNKNOWN), "not_known"),
+    "refused-above": (in_log(340, OF_UNKNOWN), "not_known"),
+    "aborted": (in_log(200, written(BEGIN), NO_SUCH_TOPIC, written(ABORT)), "not_known"),
+    "one-log": (in_log(200, OF_UNKNOWN, nodes=(FOLLOWER,)), "not_known"),
+    "not-opened": (without_segment(FOLLOWER), "not_known"),
+    # What could not be read may explain the refusal, and what the checkpoint lacks.
+    "not-read": (in_log(200, NOT_READ, OF_UNKNOWN), "not_known"),
+    "newer": (in_log(200, OF_NEWER_KAFKA, OF_UNKNOWN), "safe"),
+    "newer-lacks": (one_after_another(in_log(200, OF_NEWER_KAFKA), LACKS_A_PARTITION), "safe"),
+    # The log goes on from the oldest checkpoint of a replica, which is trusted.
+    "cut": (CUT, "safe"),
+    "cut-lacks": (one_after_another(LACKS_A_PARTITION, CUT), "safe"),
+    "cut-refused": (one_after_another(in_log(340, OF_UNKNOWN), CUT), "not_known"),
+    "one-cut-lacks": (one_after_another(LACKS_A_PARTITION, begins_at_checkpoint(FOLLOWER)), "not_known"),
+}
+ACTIONS: tuple[Action, ...] = (Lose((OTHER,)), Lose((FOLLOWER,)), Remove(OTHER), Add(4))
+
+
+def drawn(seed: int) -> Damage:
+    """Some damages, some of them of some nodes only."""
+    rng = random.Random(seed)
+    values = [A_TOPIC, OF_UNKNOWN, ORPHAN, OF_NEWER_KAFKA, NOT_READ, NO_SUCH_TOPIC, written(ABORT)]
+    damages: list[Damage] = []
+    for _ in range(rng.randint(1, 3)):
+        node = rng.choice(NODES)
+        some = rng.choice([NODES, NODES, (node,)])
+        added, lost = rng.choices(values, k=rng.randint(1, 3)), rng.choice([TOPIC, PARTITION])
+        damages.append(
+            rng.choice(
+                [
+                    in_log(rng.randrange(30, 380), *added, nodes=some),
+                    checkpoint(node, lambda file, added=added: file.append(*added)),
+                    checkpoint(node, lambda file, lost=lost: lacking(file, lost)),
+                ]
+            )
+        )
+    cut = begins_at_checkpoint(*rng.sample(NODES, rng.randint(1, 4)))
+    return one_after_another(*damages, *([cut] if rng.random() < 0.3 else []))
+
+
+DAMAGES = {name: damage for name, (damage, _) in CASES.items()} | {
+    f"drawn-{seed}": drawn(seed) for seed in range(30)
+}
+
+
+@pytest.fixture(scope="module")
+def captures(golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("replays")
+    for cluster, damage in DAMAGES.items():
+        shutil.copytree(golden / "uncommitted-truncation/after", folder / cluster)
+        for directory in (folder / cluster).glob("node-*"):
+            as_cluster(directory, cluster)
+        damage(folder / cluster)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def read(spark: Any, captures: Path) -> Path:
+    assert spark is not None  # the session that the run finds open
+    assert run(captures / "lake", *(captures / cluster for cluster in DAMAGES)) == 1
+    return captures / "lake"
+
+
+def facts_of_lake(lake: Path, cluster: str) -> tuple[set[SnapshotDeviation], set[ReplayRefusal]]:
+    deviations = {
+        SnapshotDeviation(row["end_offset"], row["leader_epoch"], row["content_digest"], **each)
+        for row in rows_with(lake, SNAPSHOT_CHECKS, cluster_id=[cluster])
+        for each in row["deviations"]
+    }
+    names = ReplayRefusal.__slots__
+    refused = rows_with(lake, REFUSED_RECORDS, list(names), cluster_id=[cluster])
+    return deviations, {ReplayRefusal(**row) for row in refused}
+
+
+@pytest.mark.parametrize("cluster", DAMAGES)
+def test_captures_show_what_a_lake_knows(captures: Path, read: Path, cluster: str) -> None:
+    args = lake_arguments(read, cluster, [captures / cluster])
+    quorum, _, metadata = from_captures(args)
+    of_lake, _, metadata_of_lake = from_lake(args)
+    directories = find_controller_dirs([captures / cluster]).directories
+    by_node = {d.meta.node_id: d for d in directories if d.meta is not None}
+    held = {c.capture_id: by_node[c.node_id] for c in quorum.known.facts.captures}
+    found = replay_facts(quorum.known, held)
+    deviations, refusals = facts_of_lake(read, cluster)
+    assert set(found.snapshot_deviations) == deviations
+    # Where captures contradict each other, a lake replays what each of them holds.
+    if not any(line.contested for line in quorum.known.lineage.lines.values()):
+        assert set(found.replay_refusals) == refusals
+    for action in ACTIONS:
+        by_files, by_lake = plan(quorum, action).judged, plan(of_lake, action).judged
+        assert by_files.verdict.name == by_lake.verdict.name, (action, by_files, by_lake)
+    asked = BrokerChange(11, is_removal=False)
+    by_files, by_lake = plan_broker(metadata(quorum), asked), plan_broker(metadata_of_lake(of_lake), asked)
+    # A lake replays its log from the beginning, a plan by captures the leader's newest checkpoint.
+    verdicts = {by_files.verdict, by_lake.verdict}
+    assert verdicts in ({"risky"}, {"not_known"}, {"risky", "not_known"}), (by_files, by_lake)
+
+
+@pytest.mark.parametrize("cluster", CASES)
+def test_a_capture_that_shows_an_error_is_not_counted(captures: Path, cluster: str) -> None:
+    quorum, _, _ = from_captures(lake_arguments(captures, cluster, [captures / cluster]))
+    assert plan(quorum, Lose((OTHER,))).judged.verdict.name == CASES[cluster][1]
