@@ -43,7 +43,12 @@ def faults(captures: Iterable[Mapping[str, Any]], snapshots: Iterable[Mapping[st
     for of_replica in faulty:
         of_replica.sort(key=lambda c: (c["captured_at"], c["capture_id"]))
     faulty.sort(key=lambda of_replica: (of_replica[0]["captured_at"], of_replica[0]["capture_id"]))
-    whole = {(s["end_offset"], s["leader_epoch"], s["content_digest"]) for s in snapshots if s["complete"]}
+    # bootstrap.checkpoint is no copy of the one of formatting, though both end at 0.
+    whole = {
+        (s["end_offset"], s["leader_epoch"], s["content_digest"])
+        for s in snapshots
+        if s["complete"] and s["kind"] == "snapshot"
+    }
     return [
         row | {"supplied_by": _suppliers(row, capture, of_replica, whole)}
         for of_replica in faulty

@@ -102,8 +102,9 @@ def test_a_whole_checkpoint() -> None:
     lost = damaged(capture("lost", 22, (1, 0, 50)), "bad_crc", None, None, file)
     held = {"end_offset": 20, "leader_epoch": 1, "content_digest": "x"}
     copy = capture("copy", 23, (1, 0, 50)) | {"snapshots": [held]}
-    for complete, expected in ((True, ["copy"]), (False, [])):
-        (fault,) = faults([lost, copy], [held | {"complete": complete}])
+    cases = ((True, "snapshot", ["copy"]), (False, "snapshot", []), (True, "bootstrap", []))
+    for complete, kind, expected in cases:
+        (fault,) = faults([lost, copy], [held | {"complete": complete, "kind": kind}])
         assert fault["supplied_by"] == expected
 
 
