@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.epochs import epochs
 from kraft_core.evidence.ranges import log_ranges
-from kraft_core.findings.facts import Holder, ReplayRefusal, RuleFacts, SnapshotDeviation
+from kraft_core.findings.captured_order import order_faults
+from kraft_core.findings.facts import Holder, LogOrderFault, ReplayRefusal, RuleFacts, SnapshotDeviation
 from kraft_core.findings.log_records import CheckpointRecords, LogRecords, key_of
 from kraft_core.findings.snapshot_deviations import unlawful_deviations
 from kraft_core.findings.snapshot_replays import (
@@ -57,8 +57,8 @@ class _Stretch:
 
 
 def replay_facts(known: Conclusions, directories: Mapping[str, ControllerDir]) -> RuleFacts:
-    """Checkpoints that differ from the replay, records that Kafka refuses, and values of records that cannot
-    be decoded. Raises OSError.
+    """Checkpoints that differ from the replay, records that Kafka refuses, values of records that cannot be
+    decoded, and batches that are out of order. Raises OSError.
 
     directories: of the captures by their ids; every record in them is read.
     """
@@ -66,20 +66,26 @@ def replay_facts(known: Conclusions, directories: Mapping[str, ControllerDir]) -
     records = LogRecords(known.facts.captures, known.facts.snapshots, directories, contested)
     deviating: list[SnapshotDeviation] = []
     refused: list[ReplayRefusal] = []
-    for stretch in _stretches(known):
+    disordered = tuple(order_faults(known.facts.captures, directories))
+    for stretch in _stretches(known, disordered):
         replay = _Replay(records, stretch)
         replay.run()
         deviating += replay.deviations
         refused += _located(stretch, replay.refused)
     found = tuple(sorted(refused)[:MOST_REFUSED])
     lost = tuple(records.lost_values())
-    return RuleFacts(unreadable=lost, snapshot_deviations=tuple(deviating), replay_refusals=found)
+    return RuleFacts(
+        order_faults=disordered,
+        unreadable=lost,
+        snapshot_deviations=tuple(deviating),
+        replay_refusals=found,
+    )
 
 
-def _stretches(known: Conclusions) -> list[_Stretch]:
+def _stretches(known: Conclusions, disordered: Iterable[LogOrderFault]) -> list[_Stretch]:
     """The path of the histories, and what else checkpoints are compared with."""
     found = list(_of_path(known))
-    for each in _compared(known):
+    for each in _compared(known, {fault.held_twice for fault in disordered if fault.held_twice}):
         along = (s for s in found if s.path is not None and s.base == each.start and begins(each.log, s.log))
         stretch = next(along, None)
         if stretch is None:
@@ -89,18 +95,12 @@ def _stretches(known: Conclusions) -> list[_Stretch]:
     return found
 
 
-def _compared(known: Conclusions) -> list[SnapshotReplay]:
+def _compared(known: Conclusions, held_twice: set[tuple[int, int]]) -> list[SnapshotReplay]:
     held: defaultdict[Holder, set[CheckpointKey]] = defaultdict(set)
     for snapshot in known.facts.snapshots:
         for holder in snapshot.held_by if snapshot.proves else ():
             held[holder].add(key_of(snapshot))
-    twice = {
-        (after.first_offset, before.end_offset)
-        for capture in known.facts.captures
-        for before, after in pairwise(capture.epoch_ranges)
-        if after.first_offset < before.end_offset
-    }
-    return replays(comparisons(known.lineage, held, twice), ())
+    return replays(comparisons(known.lineage, held, held_twice), ())
 
 
 def _of_path(known: Conclusions) -> Iterator[_Stretch]:

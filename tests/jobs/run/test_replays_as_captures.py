@@ -26,7 +26,7 @@ from tests.jobs.plan_metadata import lake_arguments
 from tests.jobs.run.test_any_order import as_cluster
 from tests.kraft_core.image.refused import UNKNOWN
 from tests.kraft_core.image.worlds import change_fields, partition_fields, topic_fields
-from tests.long.load_mutations import MutableLog, written
+from tests.long.load_mutations import Batch, MutableLog, written
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import REFUSED_RECORDS, SNAPSHOT_CHECKS
 
@@ -110,6 +110,25 @@ def without_segment(node: int) -> Damage:
     return change
 
 
+def in_order(node: int, change: Callable[[list[Batch]], None]) -> Damage:
+    """A change of the order of batches of a log."""
+
+    def of_node(folder: Path) -> None:
+        log = MutableLog.of(log_file(folder, node))
+        change(log.batches)
+        log.write()
+
+    return of_node
+
+
+def swapped(batches: list[Batch]) -> None:
+    batches[90:92] = batches[91], batches[90]
+
+
+def repeated(batches: list[Batch]) -> None:
+    batches.insert(90, batches[90])
+
+
 def one_after_another(*damages: Damage) -> Damage:
     def every(folder: Path) -> None:
         for damage in damages:
@@ -134,6 +153,8 @@ CASES: dict[str, tuple[Damage, str]] = {
     "aborted": (in_log(200, written(BEGIN), NO_SUCH_TOPIC, written(ABORT)), "not_known"),
     "one-log": (in_log(200, OF_UNKNOWN, nodes=(FOLLOWER,)), "not_known"),
     "not-opened": (without_segment(FOLLOWER), "not_known"),
+    "swapped": (in_order(FOLLOWER, swapped), "not_known"),
+    "other-repeats": (one_after_another(in_order(OTHER, repeated), LACKS_A_PARTITION), "not_known"),
     # What could not be read may explain the refusal, and what the checkpoint lacks.
     "not-read": (in_log(200, NOT_READ, OF_UNKNOWN), "not_known"),
     "newer": (in_log(200, OF_NEWER_KAFKA, OF_UNKNOWN), "safe"),
@@ -162,6 +183,7 @@ def drawn(seed: int) -> Damage:
                     in_log(rng.randrange(30, 380), *added, nodes=some),
                     checkpoint(node, lambda file, added=added: file.append(*added)),
                     checkpoint(node, lambda file, lost=lost: lacking(file, lost)),
+                    in_order(node, rng.choice([swapped, repeated])),
                 ]
             )
         )
