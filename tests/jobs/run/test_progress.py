@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterator
+from threading import Semaphore
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +14,26 @@ import pytest
 
 from jobs.runtime import progress
 from jobs.runtime.progress import Counted, Progress, completion, tasks_of
+
+
+class Asked:
+    """How far a piece of work is: always as far. wait: until it was asked for, and what it said was drawn."""
+
+    def __init__(self, done: int, whole: int) -> None:
+        self._answer = done, whole
+        self._times = Semaphore(0)
+
+    def __call__(self) -> tuple[int, int]:
+        self._times.release()
+        return self._answer
+
+    def wait(self) -> None:
+        for _ in range(2):  # the second time, the answer to the first has been drawn
+            assert self._times.acquire(timeout=60)
+
+
+def seconds_hidden(printed: str) -> str:
+    return re.sub(r"\d+ s\b", "N s", printed)
 
 
 @pytest.mark.parametrize(
@@ -36,9 +58,12 @@ def test_a_stage_may_count_its_own_units(
 ) -> None:
     monkeypatch.setattr(progress, "REDRAW_SECONDS", 0.01)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with Progress().stage("compare", "1 replay", lambda: (500, 2_000), "records"):
-        time.sleep(0.1)
-    assert "\r\033[Kcompare: 1 replay, 25 % (500 of 2,000 records), 0 s" in capsys.readouterr().err
+    work = Asked(500, 2_000)
+    with Progress().stage("compare", "1 replay", work, "records"):
+        work.wait()
+    assert "\r\033[Kcompare: 1 replay, 25 % (500 of 2,000 records), N s" in seconds_hidden(
+        capsys.readouterr().err
+    )
 
 
 def test_work_before_the_first_stage_is_shown_on_a_terminal_only(
@@ -47,13 +72,12 @@ def test_work_before_the_first_stage_is_shown_on_a_terminal_only(
     monkeypatch.setattr(progress, "REDRAW_SECONDS", 0.01)
     for is_terminal in (True, False):
         monkeypatch.setattr(sys.stderr, "isatty", lambda answer=is_terminal: answer)
-        counted = Counted()
-        with Progress().shown("captures", counted, "directories"):
-            for _ in counted.each(range(2), 2):
-                time.sleep(0.1)
-        printed = capsys.readouterr().err
-        assert ("captures, 50 % (1 of 2 directories), 0 s" in printed) == is_terminal
-        assert counted() == (2, 2)
+        work = Asked(1, 2)
+        with Progress().shown("captures", work, "directories"):
+            if is_terminal:
+                work.wait()
+        printed = seconds_hidden(capsys.readouterr().err)
+        assert ("captures, 50 % (1 of 2 directories), N s" in printed) == is_terminal
         assert printed.endswith("\r\033[K" if is_terminal else "")
         assert is_terminal or printed == ""
 
@@ -64,14 +88,15 @@ def test_a_terminal_is_redrawn_and_other_places_get_plain_lines(
     monkeypatch.setattr(progress, "REDRAW_SECONDS", 0.01)
     for is_terminal in (True, False):
         monkeypatch.setattr(sys.stderr, "isatty", lambda answer=is_terminal: answer)
-        job = Progress()
-        job.watch(lambda: (1, 2))
+        job, work = Progress(), Asked(1, 2)
+        job.watch(work)
         with job.stage("scan", "3 files"):
-            time.sleep(0.1)
+            if is_terminal:
+                work.wait()
         job.done()
-        printed = capsys.readouterr().err
+        printed = seconds_hidden(capsys.readouterr().err)
         if is_terminal:
-            assert "\r\033[Kscan: 3 files, 50 % (1 of 2 tasks), 0 s, about 0 s left" in printed
+            assert "\r\033[Kscan: 3 files, 50 % (1 of 2 tasks), N s, about N s left" in printed
             assert printed.endswith("\r\033[K")
         else:
             assert printed == "scan: 3 files\n"
@@ -84,15 +109,22 @@ def test_a_long_stage_is_heard_of_where_there_is_no_terminal(
     assert progress.REPEAT_SECONDS == 30
     monkeypatch.setattr(progress, "REPEAT_SECONDS", 0.05)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
-    job = Progress()
-    with job.stage("scan", "3 files", lambda: (1, 2)):
-        time.sleep(0.2)
-    first, second, *_ = capsys.readouterr().err.splitlines()
-    assert (first, second) == ("scan: 3 files", "scan: 3 files, 50 % (1 of 2 tasks), 0 s, about 0 s left")
-    with job.shown("captures", lambda: (1, 2), "directories"):
-        time.sleep(0.2)
-    first, *_ = capsys.readouterr().err.splitlines()
-    assert first == "captures, 50 % (1 of 2 directories), 0 s, about 0 s left"
+    job, work = Progress(), Asked(1, 2)
+    with job.stage("scan", "3 files", work):
+        work.wait()
+    first, second, *_ = seconds_hidden(capsys.readouterr().err).splitlines()
+    assert (first, second) == ("scan: 3 files", "scan: 3 files, 50 % (1 of 2 tasks), N s, about N s left")
+    work = Asked(1, 2)
+    with job.shown("captures", work, "directories"):
+        work.wait()
+    first, *_ = seconds_hidden(capsys.readouterr().err).splitlines()
+    assert first == "captures, 50 % (1 of 2 directories), N s, about N s left"
+
+
+def test_items_are_counted_as_they_are_done() -> None:
+    counted = Counted()
+    assert [counted() for _ in counted.each(range(2), 2)] == [(0, 2), (1, 2)]
+    assert counted() == (2, 2)
 
 
 def slowly(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
