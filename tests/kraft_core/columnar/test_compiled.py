@@ -137,6 +137,7 @@ print(sorted(f.__name__ for f in entries if f.signatures))
 """
 
 
+@pytest.mark.long
 def test_what_is_compiled_beforehand_is_all_that_python_calls():
     done = subprocess.run([sys.executable, "-c", COMPILE_ALL], capture_output=True, text=True, check=True)
     entries, used = done.stdout.splitlines()

@@ -86,7 +86,7 @@ def test_the_lives_hold_what_is_rare() -> None:
 
 
 @pytest.mark.parametrize("number", [LIVES, pytest.param(MANY_LIVES, marks=pytest.mark.long)])
-@pytest.mark.parametrize("together", [100, 1_000_000])
+@pytest.mark.parametrize("together", [100, pytest.param(1_000_000, marks=pytest.mark.long)])
 def test_random_lives_give_what_the_core_gives(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int, number: int
 ) -> None:

@@ -281,7 +281,7 @@ def test_the_cases_hold_what_is_rare() -> None:
 
 
 @pytest.mark.parametrize("seeds", [SEEDS, pytest.param(MANY_SEEDS, marks=pytest.mark.long)])
-@pytest.mark.parametrize("together", [7, 50_000])
+@pytest.mark.parametrize("together", [7, pytest.param(50_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("records", [stored_records, small_records])
 def test_random_logs_are_judged_as_by_the_core(
     monkeypatch: pytest.MonkeyPatch, records: Callable[[Case], Records], together: int, seeds: int
