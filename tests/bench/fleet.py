@@ -1,29 +1,36 @@
 """A fleet's nights: many clusters of five replicas, in a lake of one night, then in one of 365.
 
-Every run is a process of its own. The history is made of the first night's rows of `captures` and `segments`
-under other ids and times, as if every log had grown before each night.
+Every run is a process of its own. Directories are as `kraftlake capture` copies those of voters. The logs of those
+clusters that change grow by a batch a night from 4 KB to 30: the history has for each capture of each earlier night
+the rows of `captures` and `segments` that a run leaves of so long a log, under ids and times of its own. What else
+a lake holds of a log it holds of the longest alone. Of all other clusters the history has the same rows, though
+their logs have 4 KB: nothing is derived of these.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraft_core.format.batch import write_batch
+from kraft_core.format.capture import CAPTURE_JSON
+from kraft_core.format.log_dirs import LOG_DIR_NAME
 from tests.bench.directories import stages
 from tests.bench.frame import Bench, Row
-from tests.bench.inputs import leader_change, made, renumbered, value, write_directory
+from tests.bench.inputs import T0_MS, leader_change, made, renumbered, value, write_directory
 from tests.bench.lakes import commits, new_lake
 from tests.bench.memory import watched
 from transforms.lake.commits import TableWriter
@@ -33,13 +40,17 @@ from transforms.lake.table_files import TableFile
 from transforms.lake.tables import CAPTURES, SEGMENTS, Table
 
 REPLICAS = 5
-# What a log holds: about 4 KB.
-PARTITIONS, IDLE = 32, 16
 NIGHTS = 365
+# What a log of 4 KB holds.
+PARTITIONS, IDLE = 32, 16
+# Between the batches of idle moments.
+IDLE_MS = 60_000
 # One cluster of so many has a batch more.
 CHANGED_OF = 100
 DRIVER_MIB = 1024
 LETTERS = "ghijklmnop"
+# Columns of captures and segments that other directories with the same log have otherwise.
+OF_DIRECTORY = ("cluster_id", "node_id", "directory_id", "captured_at_source")
 # Rows of a file, about what compaction joins.
 FILE_ROWS = 500_000
 
@@ -71,8 +82,9 @@ def rows(bench: Bench) -> Iterator[Row]:
     yield first.row("first run", count)
     nights += (young := two_nights(lake, captures, 1))
     bench.say(f"adding {NIGHTS} nights to the lake")
+    shorter = shorter_logs(bench)
     for table in (CAPTURES, SEGMENTS):
-        add_nights(lake, table)
+        add_nights(lake, table, shorter)
     nights += [(looked_up := night(lake, captures)), *(old := two_nights(lake, captures, 2))]
     yield looked_up.row(f"nothing new by all rows, after {NIGHTS} nights", count)
     for name, one, other in zip(("nothing new", "a batch more in 1 %"), young, old, strict=True):
@@ -96,33 +108,61 @@ def fleet(bench: Bench, count: int) -> Path:
     def make(folder: Path) -> None:
         bench.say(f"making {count * REPLICAS:,} captures")
         for cluster in range(count):
+            name = f"fleet-cluster-{cluster:08d}"
+            batches = log(NIGHTS if cluster % CHANGED_OF == 0 else 0)
             for node in range(1, REPLICAS + 1):
-                name = f"fleet-cluster-{cluster:08d}"
-                write_directory(folder / name / f"node-{node}", iter(log(0)), name, node)
+                write_capture(folder / name / f"node-{node}", batches, name, node)
 
     return made(bench.folder / f"fleet-{count}x{REPLICAS}", make)
 
 
+def write_capture(folder: Path, batches: list[bytes], cluster_id: str, node_id: int) -> None:
+    """A voter's directory, copied now."""
+    write_directory(folder, iter(batches), cluster_id, node_id)
+    state = {
+        "clusterId": "",
+        "leaderId": 1,
+        "leaderEpoch": 1,
+        "votedId": -1,
+        "appliedOffset": 0,
+        "currentVoters": [{"voterId": voter} for voter in range(1, REPLICAS + 1)],
+        "data_version": 0,
+    }
+    (folder / LOG_DIR_NAME / "quorum-state").write_text(json.dumps(state))
+    (folder / LOG_DIR_NAME / "leader-epoch-checkpoint").write_text("0\n1\n1 0\n")
+    note_time(folder)
+
+
+def note_time(folder: Path) -> None:
+    """Let a directory be one that was copied now."""
+    (folder / CAPTURE_JSON).write_text(json.dumps({"captured_at": datetime.now(UTC).isoformat()}))
+
+
 def log(more: int) -> list[bytes]:
-    """The batches of every log: a LEADER_CHANGE, a topic with its partitions, and so many idle moments."""
+    """The batches of a log of 4 KB, and more: a LEADER_CHANGE, a topic with its partitions, idle moments."""
     batches = [
         leader_change(range(1, REPLICAS + 1)),
         renumbered(write_batch(0, 1, [value("TopicRecord", 0, topic=1)]), 1),
     ]
     partitions = [value("PartitionRecord", number, topic=1) for number in range(PARTITIONS)]
     batches.append(renumbered(write_batch(0, 1, partitions), 2))
-    idle = write_batch(0, 1, [value("NoOpRecord", 0)])
     first = 2 + PARTITIONS
-    return [*batches, *(renumbered(idle, offset) for offset in range(first, first + IDLE + more))]
+    return [*batches, *(renumbered(idle(nth), first + nth) for nth in range(IDLE + more))]
+
+
+def idle(nth: int) -> bytes:
+    """The batch of an idle moment, at offset 0."""
+    return write_batch(0, 1, [replace(value("NoOpRecord", 0), timestamp=T0_MS + nth * IDLE_MS)])
 
 
 def grow(captures: Path, more: int) -> None:
     """Let the logs of 1 % of the clusters have so many batches more than the first night's."""
-    content = b"".join(log(more))
+    content = b"".join(log(NIGHTS + more))
     for cluster in sorted(captures.iterdir())[::CHANGED_OF]:
         for segment in cluster.rglob("*.log"):
             if segment.stat().st_size != len(content):
                 segment.write_bytes(content)
+                note_time(segment.parent.parent)
 
 
 def night(lake: Path, captures: Path) -> Night:
@@ -150,32 +190,53 @@ def cpu_seconds(process: int) -> dict[int, float]:
     return {process: (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")}
 
 
-def add_nights(lake: Path, table: Table) -> None:
-    """Add the rows of NIGHTS earlier nights to a table of captures, in joined files."""
+def shorter_logs(bench: Bench) -> Path:
+    """A lake that holds a capture of the log in each of the earlier nights."""
+    lake = bench.folder / "shorter-logs"
+    shutil.rmtree(lake, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as name:
+        for nth in range(1, NIGHTS + 1):
+            write_capture(Path(name, f"night-{nth}"), log(NIGHTS - nth), "fleet-shorter-logs", 1)
+        night(lake, Path(name))
+    return lake
+
+
+def add_nights(lake: Path, table: Table, shorter: Path) -> None:
+    """Add the rows of NIGHTS earlier nights to a table of captures, in joined files.
+
+    shorter: the lake with a row of each night, the longest logs first.
+    """
     TableWriter(lake, None).compact(table)
     schema = table.arrow_schema
     held = arrow_with(lake, table, table.names).cast(schema)
+    logs = arrow_with(shorter, table, table.names).cast(schema).sort_by([("size_bytes", "descending")])
+    assert len(logs) == NIGHTS
     written: list[dict[str, Any]] = []
     each_file = max(1, FILE_ROWS // len(held))
     for begin in range(1, NIGHTS + 1, each_file):
         file = TableFile(table_folder(lake, table), schema, "zstd")
         for nth in range(begin, min(begin + each_file, NIGHTS + 1)):
-            file.add(of_night(held, nth))
+            file.add(of_night(held, logs.slice(nth - 1, 1), nth))
         if (row := file.close()) is not None:
             written.append(row)
     TableWriter(lake, None).add_files(table, written, "nights")
     TableWriter(lake, None).compact(table)
 
 
-def of_night(held: pa.Table, nth: int) -> pa.Table:
-    """The rows as the nth night before would have left them."""
+def of_night(held: pa.Table, log_row: pa.Table, nth: int) -> pa.Table:
+    """The rows as the nth night before would have left them. log_row: that of its log, in another directory."""
+    every = pa.array(np.zeros(len(held), np.int64))
     for index, field in enumerate(held.schema):
         column = held[field.name]
-        if field.name == "capture_id":
+        if field.name in ("capture_id", "run_id"):
             # Far behind what statistics hold of a text: ids of one night do not stand together.
-            # No digit of one is hexadecimal, so that none is that of a real capture.
-            column = pc.binary_replace_slice(column, 40, 43, "".join(LETTERS[int(d)] for d in f"{nth:03}"))
+            # No digit of one is hexadecimal, so that none is that of a real capture or run.
+            begin = len(column[0].as_py()) - 24
+            letters = "".join(LETTERS[int(d)] for d in f"{nth:03}")
+            column = pc.binary_replace_slice(column, begin, begin + 3, letters)
         elif field.name in ("captured_at", "last_captured_at", "loaded_at"):
             column = pc.subtract(column, pa.scalar(timedelta(days=nth), pa.duration("us"))).cast(field.type)
+        elif field.name not in OF_DIRECTORY:
+            column = log_row[field.name].combine_chunks().take(every)
         held = held.set_column(index, field, column)
     return held
