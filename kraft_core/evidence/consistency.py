@@ -37,7 +37,9 @@ def with_consistency(
 
 
 def _by_others(captures: tuple[Capture, ...], elections: Mapping[int, Election]) -> Iterator[Capture]:
-    """The captures with what their nodes had led and written before, by more than clocks differ."""
+    """The captures with what they lack of what their nodes had led and written before, by more than clocks
+    differ.
+    """
     heard: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     written: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     for capture in captures:
@@ -58,7 +60,11 @@ def _by_others(captures: tuple[Capture, ...], elections: Mapping[int, Election])
         own = elections.get(capture.quorum_state_epoch or 0)
         leads = own is not None and own.leader_id == capture.node_id
         led_epoch = highest(led.get(capture.node_id), before)
+        if led_epoch is not None and led_epoch <= max(capture.quorum_state_epoch or 0, capture.last_epoch):
+            led_epoch = None
         wrote_end = highest(ends.get(own.leader_epoch), before) if own is not None and leads else None
+        if wrote_end is not None and wrote_end <= capture.segments_end:
+            wrote_end = None
         is_known = (led_epoch, wrote_end) == (capture.led_epoch, capture.wrote_end)
         yield capture if is_known else replace(capture, led_epoch=led_epoch, wrote_end=wrote_end)
 

@@ -60,9 +60,9 @@ class Capture:
     consistent: nothing shows that quorum-state is older than the log, neither this capture nor, after
     conclude(), the logs of others.
     led_epoch: after conclude(), the newest epoch that its node had led before, by the quorum-states of
-    others; None for none.
+    others; None for none above its own epoch.
     wrote_end: likewise, by the logs of others, where what it had written before ends, as the leader of the
-    epoch that its quorum-state is in.
+    epoch that its quorum-state is in; None for none above its own segments.
     tail_damaged: bytes other than an incomplete last batch follow the last batch that could be read, so the
     log may have gone on; ends_inside_batch: such a batch does, as where the copy was cut off.
     readable: the log's directory and each of its files was listed, opened and read to its end, unchanged.

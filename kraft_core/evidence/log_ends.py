@@ -13,7 +13,8 @@ above the bound was captured in that epoch, at or after t, and so shows every se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from math import inf
 
 from kraft_core.evidence.conclusions import Conclusions
@@ -31,6 +32,10 @@ class LogEnds:
     known: Conclusions
     by_replica: dict[ReplicaKey, ReplicaEnds]
     by_id: dict[ReplicaKey, ReplicaEnds]
+    # Of each voter those that count, which are asked for at each moment.
+    _of_voter: dict[Voter, list[ReplicaEnds]] = field(
+        default_factory=dict[Voter, list[ReplicaEnds]], compare=False
+    )
 
     @staticmethod
     def of(known: Conclusions) -> LogEnds:
@@ -43,15 +48,19 @@ class LogEnds:
                 by_id[replica] = _ends(known, old)
         return LogEnds(known, by_replica, by_id)
 
-    def bound(self, voters: SetInForce, as_of: int) -> float:
-        """The bound at a moment (ms); infinite where the captures give none."""
-        ends = sorted((self._end(voter, as_of) for voter in voters.voters), reverse=True)
-        if not ends:
-            return inf
+    def bounds(self, voters: SetInForce, moments: Sequence[int]) -> list[float]:
+        """The bound at each of some moments (ms); infinite where the captures give none."""
+        ends = [self._lowest(voter, moments) for voter in voters.voters] or [[inf] * len(moments)]
+        return [
+            self._bound(voters, as_of, sorted(of_voters, reverse=True))
+            for as_of, of_voters in zip(moments, zip(*ends, strict=True), strict=True)
+        ]
+
+    def _bound(self, voters: SetInForce, as_of: int, ends: list[float]) -> float:
+        """ends: of the voters at that moment, falling."""
         bound, half = ends[len(ends) // 2], len(ends) // 2
-        above = sum(end > bound for end in ends)
-        if len(ends) % 2 == 0 and above == half and not self._leader_shows(voters, as_of, bound):
-            return ends[half - 1]
+        if len(ends) % 2 == 0 and sum(end > bound for end in ends) == half:
+            return bound if self._leader_shows(voters, as_of, bound) else ends[half - 1]
         return bound
 
     def words(self, voters: SetInForce, as_of: int) -> str:
@@ -59,21 +68,28 @@ class LogEnds:
         return ", ".join(f"{label(voter.key)} {self._end_words(voter, as_of)}" for voter in voters.voters)
 
     def _end_words(self, voter: Voter, as_of: int) -> str:
-        end = self._end(voter, as_of)
+        (end,) = self._lowest(voter, [as_of])
         if end == inf:
             return "not known from then on"
         sources = {
             capture.time_source
-            for ends in self._of(voter)
+            for ends in self._counted(voter)
             if (capture := ends.first_since(as_of)) is not None
         }
         return f"at {int(end)} (by {', '.join(sorted(sources))})"
 
-    def _end(self, voter: Voter, as_of: int) -> float:
-        """The lowest log end from a moment on; of an id without directory id, all its directories count."""
-        if self.known.holdings.is_doubtful(voter):
-            return inf
-        return max((ends.lowest_since(as_of) for ends in self._of(voter)), default=inf)
+    def _lowest(self, voter: Voter, moments: Sequence[int]) -> list[float]:
+        """The lowest log end from each moment on; of an id by itself, all its directories count."""
+        found = [[ends.lowest_since(at) for at in moments] for ends in self._counted(voter)]
+        if len(found) == 1:
+            return found[0]
+        return [max(each) for each in zip(*found, strict=True)] if found else [inf] * len(moments)
+
+    def _counted(self, voter: Voter) -> list[ReplicaEnds]:
+        """Those of a voter that say what it had stored."""
+        if voter not in self._of_voter:
+            self._of_voter[voter] = [] if self.known.holdings.is_doubtful(voter) else self._of(voter)
+        return self._of_voter[voter]
 
     def _of(self, voter: Voter) -> list[ReplicaEnds]:
         known = self.by_id if voter.key.directory_id is None else self.by_replica

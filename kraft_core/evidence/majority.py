@@ -52,29 +52,27 @@ class MajorityRule:
         reached = part.first_offset
         for stored_at, stored in self._stored_by(voters, epoch):
             as_of = None if stored_at is None else max(stored_at, voters.appended_at or 0)
-            end = min(part.end_offset, sorted(stored.values(), reverse=True)[voters.voters.majority - 1])
+            end = min(part.end_offset, sorted(stored, reverse=True)[voters.voters.majority - 1])
             if end > reached:
                 reached = end
                 words = self._words(voters, epoch, end, stored)
                 yield Proof("majority", epoch, end, as_of, words, committed_in=epoch)
 
-    def _stored_by(self, voters: SetInForce, epoch: int) -> Iterator[tuple[int | None, dict[Voter, int]]]:
+    def _stored_by(self, voters: SetInForce, epoch: int) -> Iterator[tuple[int | None, list[int]]]:
         """The end up to which each voter had stored the epoch in the epoch, moment by moment."""
         steps = [
-            (at, end, voter, place)
-            for voter in voters.voters
+            (at, end, number, place)
+            for number, voter in enumerate(voters.voters)
             for place, (at, end) in self._steps_of(voter, voters, epoch)
         ]
         steps.sort(key=lambda step: (time_order(step[0]), step[1]))
-        captured = {voter: self._directories(voter) for voter in voters.voters}
-        stored_in = {voter: [0] * len(captured[voter]) for voter in voters.voters}
-        for nth, (at, end, voter, place) in enumerate(steps):
-            stored_in[voter][place] = max(stored_in[voter][place], end)
+        captured = [self._directories(voter) for voter in voters.voters]
+        stored_in = [[0] * len(directories) for directories in captured]
+        for nth, (at, end, number, place) in enumerate(steps):
+            stored_in[number][place] = max(stored_in[number][place], end)
             if nth + 1 == len(steps) or steps[nth + 1][0] != at:
-                yield (
-                    at,
-                    {voter: _stored_by_id(ends, captured[voter], at) for voter, ends in stored_in.items()},
-                )
+                ends = zip(stored_in, captured, strict=True)
+                yield at, [_stored_by_id(of_voter, directories, at) for of_voter, directories in ends]
 
     def _steps_of(
         self, voter: Voter, voters: SetInForce, epoch: int
@@ -121,12 +119,12 @@ class MajorityRule:
             for captures in found
         ] + another or [(-inf, inf)]
 
-    def _words(self, voters: SetInForce, epoch: int, end: int, stored: dict[Voter, int]) -> str:
+    def _words(self, voters: SetInForce, epoch: int, end: int, stored: list[int]) -> str:
         leader = self.in_force.leader_among(voters.voters, epoch)
         names = [
             label(voter.key) + (" (leader)" if voter == leader else "")
-            for voter in voters.voters
-            if stored[voter] >= end
+            for voter, stored_end in zip(voters.voters, stored, strict=True)
+            if stored_end >= end
         ]
         return f"a majority of {voters.words} stored it up to {end} in epoch {epoch}: {', '.join(names)}"
 
@@ -136,6 +134,8 @@ def _stored_by_id(ends: list[int], captured: list[tuple[float, float]], at: int 
 
     Two that may have been live at once bind it only by what both have; a replaced disk had its time.
     """
+    if len(ends) == 1:
+        return ends[0]
     moment = inf if at is None else at
     found = [0]
     for end, (first, _) in zip(ends, captured, strict=True):

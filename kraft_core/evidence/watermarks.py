@@ -15,7 +15,7 @@ from math import inf
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.log_ends import LogEnds
 from kraft_core.evidence.rows import HighWatermarkRow
-from kraft_core.evidence.set_history import SetNode
+from kraft_core.evidence.set_history import Key, SetNode
 
 
 def high_watermarks(known: Conclusions, sets: list[SetNode]) -> list[HighWatermarkRow]:
@@ -47,9 +47,14 @@ def _upper(known: Conclusions, sets: list[SetNode]) -> Iterator[HighWatermarkRow
     ends = LogEnds.of(known)
     lowest = inf
     since = {c.captured_from for c in known.facts.captures if c.captured_from is not None}
-    for as_of in sorted(since, reverse=True):
+    moments = sorted(since, reverse=True)
+    of_sets: dict[Key, list[float]] = {}
+    for nth, as_of in enumerate(moments):
         possible = _possible(sets, as_of)
-        bounds = [(ends.bound(node.voters, as_of), node.voters) for node in possible]
+        for node in possible:
+            if node.key not in of_sets:
+                of_sets[node.key] = ends.bounds(node.voters, moments)
+        bounds = [(of_sets[node.key][nth], node.voters) for node in possible]
         if not bounds or (known.reconfigured and any(node.source == "static" for node in possible)):
             continue
         highest, voters = max(bounds, key=lambda entry: entry[0])

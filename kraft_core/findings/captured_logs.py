@@ -83,6 +83,9 @@ class CapturedLogs:
         # By content, the last used at the end; all logs of a year would fill memory.
         self._logs: OrderedDict[Hashable, JudgedLog] = OrderedDict()
         self._last: tuple[Capture, JudgedLog] | None = None
+        # A number for what ranges cover. By the object, too, which is held so that no other one has its id.
+        self._numbers: dict[tuple[tuple[int, int, int], ...], int] = {}
+        self._numbered: dict[int, tuple[tuple[EpochRange, ...], int]] = {}
         # By capture id; of a checkpoint whose captures are unknown, by replica.
         self._snapshots: defaultdict[str | ReplicaKey, list[tuple[int, SnapshotFacts]]] = defaultdict(list)
         for nth, snapshot in enumerate(filter(_is_usable, known.facts.snapshots)):
@@ -108,18 +111,30 @@ class CapturedLogs:
             self._last = capture, self._shared(capture)
         return self._last[1]
 
-    def _shared(self, capture: Capture) -> JudgedLog:
-        held = self._held(capture)
-        key = (
+    def content(self, capture: Capture) -> Hashable:
+        """What its log is made of: captures of which that is equal, of any replica, have equal logs."""
+        return (
             capture.log_start_offset,
             capture.leader_epoch_checkpoint,
-            tuple((r.leader_epoch, r.first_offset, r.end_offset) for r in capture.epoch_ranges),
-            tuple(nth for nth, _ in held),
+            self._number(capture.epoch_ranges),
+            self.snapshot_numbers(capture),
             # Of batches that differ, copies name who holds which.
             capture.replica if self._copies else None,
         )
+
+    def _number(self, epoch_ranges: tuple[EpochRange, ...]) -> int:
+        """Of ranges that cover the same offsets of the same epochs."""
+        known = self._numbered.get(id(epoch_ranges))
+        if known is None:
+            places = tuple((r.leader_epoch, r.first_offset, r.end_offset) for r in epoch_ranges)
+            known = epoch_ranges, self._numbers.setdefault(places, len(self._numbers))
+            self._numbered[id(epoch_ranges)] = known
+        return known[1]
+
+    def _shared(self, capture: Capture) -> JudgedLog:
+        key = self.content(capture)
         if key not in self._logs:
-            self._logs[key] = self._made(capture, tuple(snapshot for _, snapshot in held))
+            self._logs[key] = self._made(capture, tuple(self.snapshots(capture)))
             if len(self._logs) > KEPT_LOGS:
                 self._logs.popitem(last=False)
         self._logs.move_to_end(key)

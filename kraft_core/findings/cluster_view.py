@@ -69,23 +69,19 @@ class ClusterView:
     def content(self, capture: Capture) -> Hashable:
         """Everything of a capture but when it was taken, and its id where no fault is known by it.
 
-        What is compared is which object holds the epoch ranges, not each of them: equal ones may count as
-        others.
+        And but whose it is, where its log has no gap: what lies in one, others of the replica may hold.
         """
         is_dated = capture.captured_until is not None, capture.captured_from is not None
         return (
-            capture.replica,
-            id(capture.epoch_ranges),
-            capture.log_start_offset,
+            self.logs.content(capture),
+            None if capture.is_contiguous else capture.replica,
             capture.log_end_offset,
-            capture.leader_epoch_checkpoint,
             capture.quorum_state_epoch,
             capture.consistent,
             capture.readable,
             capture.older_log,
             capture.captured_at_source,
             is_dated,
-            self.logs.snapshot_numbers(capture),
             capture.capture_id if capture.capture_id in self._with_faults else None,
         )
 

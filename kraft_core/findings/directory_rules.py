@@ -155,6 +155,8 @@ def _lost_within_epoch(view: ClusterView, before: Capture, after: Capture) -> It
 
 def _first_lost(after: Capture, epoch: int, first: int, end: int) -> int | None:
     """The first of a captured range that a later log has lost within the epoch; None if there is none."""
+    if _holds_all(after, epoch, first, end):
+        return None
     bounds = [
         after.log_end_offset or 0,
         *(
@@ -165,6 +167,15 @@ def _first_lost(after: Capture, epoch: int, first: int, end: int) -> int | None:
     ]
     inside = sorted({first, *(bound for bound in bounds if first < bound < end)})
     return next((offset for offset in inside if _has_lost(after, epoch, offset)), None)
+
+
+def _holds_all(after: Capture, epoch: int, first: int, end: int) -> bool:
+    """Whether one range of a log holds an epoch's offsets, and no other one begins among them."""
+    ranges = after.epoch_ranges
+    nth = bisect_right(ranges, first, key=lambda epoch_range: epoch_range.first_offset)
+    there = ranges[nth - 1] if nth else None
+    is_apart = nth == len(ranges) or ranges[nth].first_offset >= end
+    return is_apart and there is not None and there.leader_epoch == epoch and there.end_offset >= end
 
 
 def _has_lost(after: Capture, epoch: int, offset: int) -> bool:

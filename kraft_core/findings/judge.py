@@ -87,7 +87,7 @@ def judge(known: Conclusions, facts: RuleFacts = _NO_FACTS) -> list[Finding]:
 
 
 def _breaches(view: ClusterView) -> Iterator[Breach]:
-    # A capture in which nothing is found speaks for those that differ in their times alone.
+    # A capture in which nothing is found speaks for those of any replica that differ in their times alone.
     flawless: set[Hashable] = set()
     for capture in view.known.facts.captures:
         content = view.content(capture)

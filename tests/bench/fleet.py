@@ -1,10 +1,10 @@
 """A fleet's nights: many clusters of five replicas, in a lake of one night, then in one of 365.
 
-Every run is a process of its own. Directories are as `kraftlake capture` copies those of voters. The logs of those
-clusters that change grow by a batch a night from 4 KB to 30: the history has for each capture of each earlier night
-the rows of `captures` and `segments` that a run leaves of so long a log, under ids and times of its own. What else
-a lake holds of a log it holds of the longest alone. Of all other clusters the history has the same rows, though
-their logs have 4 KB: nothing is derived of these.
+Every run is a process of its own. Directories are as `kraftlake capture` copies those of voters. The logs of
+those clusters that change grow by a batch a day, from 4 KB to 30: the history has for each capture of each
+earlier night the rows of `captures` and `segments` that a run leaves of so long a log, under ids and times of
+its own. What else a lake holds of a log it holds of the longest alone. Of all other clusters the history has
+the same rows, though their logs have 4 KB: nothing is derived of these.
 """
 
 from __future__ import annotations
@@ -43,8 +43,7 @@ REPLICAS = 5
 NIGHTS = 365
 # What a log of 4 KB holds.
 PARTITIONS, IDLE = 32, 16
-# Between the batches of idle moments.
-IDLE_MS = 60_000
+DAY_MS = 24 * 3600 * 1000
 # One cluster of so many has a batch more.
 CHANGED_OF = 100
 DRIVER_MIB = 1024
@@ -109,7 +108,7 @@ def fleet(bench: Bench, count: int) -> Path:
         bench.say(f"making {count * REPLICAS:,} captures")
         for cluster in range(count):
             name = f"fleet-cluster-{cluster:08d}"
-            batches = log(NIGHTS if cluster % CHANGED_OF == 0 else 0)
+            batches = log(0 if cluster % CHANGED_OF == 0 else -NIGHTS)
             for node in range(1, REPLICAS + 1):
                 write_capture(folder / name / f"node-{node}", batches, name, node)
 
@@ -117,7 +116,7 @@ def fleet(bench: Bench, count: int) -> Path:
 
 
 def write_capture(folder: Path, batches: list[bytes], cluster_id: str, node_id: int) -> None:
-    """A voter's directory, copied now."""
+    """A voter's directory, copied in the first night."""
     write_directory(folder, iter(batches), cluster_id, node_id)
     state = {
         "clusterId": "",
@@ -130,16 +129,20 @@ def write_capture(folder: Path, batches: list[bytes], cluster_id: str, node_id: 
     }
     (folder / LOG_DIR_NAME / "quorum-state").write_text(json.dumps(state))
     (folder / LOG_DIR_NAME / "leader-epoch-checkpoint").write_text("0\n1\n1 0\n")
-    note_time(folder)
+    note_time(folder, 0)
 
 
-def note_time(folder: Path) -> None:
-    """Let a directory be one that was copied now."""
-    (folder / CAPTURE_JSON).write_text(json.dumps({"captured_at": datetime.now(UTC).isoformat()}))
+def note_time(folder: Path, more: int) -> None:
+    """Note that a directory was copied so many nights after the first one, each a second after another."""
+    at = datetime.fromtimestamp(T0_MS / 1000, UTC) + timedelta(NIGHTS + 1 + more, int(folder.name[-1]))
+    (folder / CAPTURE_JSON).write_text(json.dumps({"captured_at": at.isoformat()}))
 
 
 def log(more: int) -> list[bytes]:
-    """The batches of a log of 4 KB, and more: a LEADER_CHANGE, a topic with its partitions, idle moments."""
+    """The batches of a log so many nights after the first one; below 0 before.
+
+    4 KB, and a batch a day: a LEADER_CHANGE, a topic with its partitions, idle moments.
+    """
     batches = [
         leader_change(range(1, REPLICAS + 1)),
         renumbered(write_batch(0, 1, [value("TopicRecord", 0, topic=1)]), 1),
@@ -147,22 +150,23 @@ def log(more: int) -> list[bytes]:
     partitions = [value("PartitionRecord", number, topic=1) for number in range(PARTITIONS)]
     batches.append(renumbered(write_batch(0, 1, partitions), 2))
     first = 2 + PARTITIONS
-    return [*batches, *(renumbered(idle(nth), first + nth) for nth in range(IDLE + more))]
+    days = [*[0] * IDLE, *range(1, NIGHTS + more + 1)]
+    return [*batches, *(renumbered(idle(day), first + nth) for nth, day in enumerate(days))]
 
 
-def idle(nth: int) -> bytes:
+def idle(day: int) -> bytes:
     """The batch of an idle moment, at offset 0."""
-    return write_batch(0, 1, [replace(value("NoOpRecord", 0), timestamp=T0_MS + nth * IDLE_MS)])
+    return write_batch(0, 1, [replace(value("NoOpRecord", 0), timestamp=T0_MS + day * DAY_MS)])
 
 
 def grow(captures: Path, more: int) -> None:
     """Let the logs of 1 % of the clusters have so many batches more than the first night's."""
-    content = b"".join(log(NIGHTS + more))
+    content = b"".join(log(more))
     for cluster in sorted(captures.iterdir())[::CHANGED_OF]:
         for segment in cluster.rglob("*.log"):
             if segment.stat().st_size != len(content):
                 segment.write_bytes(content)
-                note_time(segment.parent.parent)
+                note_time(segment.parent.parent, more)
 
 
 def night(lake: Path, captures: Path) -> Night:
@@ -196,7 +200,7 @@ def shorter_logs(bench: Bench) -> Path:
     shutil.rmtree(lake, ignore_errors=True)
     with tempfile.TemporaryDirectory() as name:
         for nth in range(1, NIGHTS + 1):
-            write_capture(Path(name, f"night-{nth}"), log(NIGHTS - nth), "fleet-shorter-logs", 1)
+            write_capture(Path(name, f"night-{nth}"), log(-nth), "fleet-shorter-logs", 1)
         night(lake, Path(name))
     return lake
 
@@ -224,7 +228,7 @@ def add_nights(lake: Path, table: Table, shorter: Path) -> None:
 
 
 def of_night(held: pa.Table, log_row: pa.Table, nth: int) -> pa.Table:
-    """The rows as the nth night before would have left them. log_row: that of its log, in another directory."""
+    """The rows as the nth night before would have left them. log_row: of its log, in another directory."""
     every = pa.array(np.zeros(len(held), np.int64))
     for index, field in enumerate(held.schema):
         column = held[field.name]
