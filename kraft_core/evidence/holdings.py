@@ -32,7 +32,8 @@ class StoredEnds:
 
     def add(self, at: int | None, end: int) -> None:
         """Note a capture. Those of a known time come by time."""
-        self.end = max(self.end, end)
+        if end > self.end:
+            self.end = end
         if at is not None and (not self.by or end > self.by[-1][1]):
             self.by.append((at, end))
 

@@ -50,12 +50,16 @@ class MajorityRule:
 
     def _proofs_by(self, voters: SetInForce, part: VoterSetRange, epoch: int) -> Iterator[Proof]:
         reached = part.first_offset
+        leader = self.in_force.leader_among(voters.voters, epoch)
+        names = [label(voter.key) + (" (leader)" if voter == leader else "") for voter in voters.voters]
+        majority = f"a majority of {voters.words}"
         for stored_at, stored in self._stored_by(voters, epoch):
-            as_of = None if stored_at is None else max(stored_at, voters.appended_at or 0)
-            end = min(part.end_offset, sorted(stored, reverse=True)[voters.voters.majority - 1])
+            end = min(part.end_offset, sorted(stored)[-voters.voters.majority])
             if end > reached:
                 reached = end
-                words = self._words(voters, epoch, end, stored)
+                as_of = None if stored_at is None else max(stored_at, voters.appended_at or 0)
+                by = ", ".join(name for name, held in zip(names, stored, strict=True) if held >= end)
+                words = f"{majority} stored it up to {end} in epoch {epoch}: {by}"
                 yield Proof("majority", epoch, end, as_of, words, committed_in=epoch)
 
     def _stored_by(self, voters: SetInForce, epoch: int) -> Iterator[tuple[int | None, list[int]]]:
@@ -71,8 +75,13 @@ class MajorityRule:
         for nth, (at, end, number, place) in enumerate(steps):
             stored_in[number][place] = max(stored_in[number][place], end)
             if nth + 1 == len(steps) or steps[nth + 1][0] != at:
-                ends = zip(stored_in, captured, strict=True)
-                yield at, [_stored_by_id(of_voter, directories, at) for of_voter, directories in ends]
+                yield (
+                    at,
+                    [
+                        ends[0] if len(ends) == 1 else _stored_by_id(ends, captured[of], at)
+                        for of, ends in enumerate(stored_in)
+                    ],
+                )
 
     def _steps_of(
         self, voter: Voter, voters: SetInForce, epoch: int
@@ -119,23 +128,12 @@ class MajorityRule:
             for captures in found
         ] + another or [(-inf, inf)]
 
-    def _words(self, voters: SetInForce, epoch: int, end: int, stored: list[int]) -> str:
-        leader = self.in_force.leader_among(voters.voters, epoch)
-        names = [
-            label(voter.key) + (" (leader)" if voter == leader else "")
-            for voter, stored_end in zip(voters.voters, stored, strict=True)
-            if stored_end >= end
-        ]
-        return f"a majority of {voters.words} stored it up to {end} in epoch {epoch}: {', '.join(names)}"
-
 
 def _stored_by_id(ends: list[int], captured: list[tuple[float, float]], at: int | None) -> int:
     """What an id by itself has stored, of the ends and the times of its directories.
 
     Two that may have been live at once bind it only by what both have; a replaced disk had its time.
     """
-    if len(ends) == 1:
-        return ends[0]
     moment = inf if at is None else at
     found = [0]
     for end, (first, _) in zip(ends, captured, strict=True):
