@@ -33,8 +33,8 @@ class LogEnds:
     by_replica: dict[ReplicaKey, ReplicaEnds]
     by_id: dict[ReplicaKey, ReplicaEnds]
     # Of each voter those that count, which are asked for at each moment.
-    _of_voter: dict[Voter, list[ReplicaEnds]] = field(
-        default_factory=dict[Voter, list[ReplicaEnds]], compare=False
+    _of_voter: dict[ReplicaKey, list[ReplicaEnds]] = field(
+        default_factory=dict[ReplicaKey, list[ReplicaEnds]], compare=False
     )
 
     @staticmethod
@@ -68,15 +68,12 @@ class LogEnds:
         return ", ".join(f"{label(voter.key)} {self._end_words(voter, as_of)}" for voter in voters.voters)
 
     def _end_words(self, voter: Voter, as_of: int) -> str:
-        (end,) = self._lowest(voter, [as_of])
-        if end == inf:
+        counted = self._counted(voter)
+        firsts = [first for ends in counted if (first := ends.first_since(as_of)) is not None]
+        if not firsts or len(firsts) < len(counted):
             return "not known from then on"
-        sources = {
-            capture.time_source
-            for ends in self._counted(voter)
-            if (capture := ends.first_since(as_of)) is not None
-        }
-        return f"at {int(end)} (by {', '.join(sorted(sources))})"
+        end = max(int(ends.lowest_since(as_of)) for ends in counted)
+        return f"at {end} (by {', '.join(sorted({capture.time_source for capture in firsts}))})"
 
     def _lowest(self, voter: Voter, moments: Sequence[int]) -> list[float]:
         """The lowest log end from each moment on; of an id by itself, all its directories count."""
@@ -87,9 +84,9 @@ class LogEnds:
 
     def _counted(self, voter: Voter) -> list[ReplicaEnds]:
         """Those of a voter that say what it had stored."""
-        if voter not in self._of_voter:
-            self._of_voter[voter] = [] if self.known.holdings.is_doubtful(voter) else self._of(voter)
-        return self._of_voter[voter]
+        if voter.key not in self._of_voter:
+            self._of_voter[voter.key] = [] if self.known.holdings.is_doubtful(voter) else self._of(voter)
+        return self._of_voter[voter.key]
 
     def _of(self, voter: Voter) -> list[ReplicaEnds]:
         known = self.by_id if voter.key.directory_id is None else self.by_replica

@@ -86,6 +86,13 @@ def test_a_hole_is_an_error_unless_damage_or_another_copy_explains_it() -> None:
     assert broken(story) == []
 
 
+def test_a_copy_of_one_replica_explains_no_hole_of_another() -> None:
+    story = three().capture("1", 900, "1:0-35", 1).capture("1", 1000, "1:0-20 1:30-50", 1)
+    assert broken(story) == []
+    (hole,) = found(story.capture("2", 1100, "1:0-20 1:30-50", 1))
+    assert (hole.rule, hole.first_offset, hole.replicas) == (0, 20, (f"2@{'2':D>22}",))
+
+
 def test_what_the_scan_saw_of_the_order_is_reported_once() -> None:
     story = three().capture("1", 1000, "1:0-20 1:30-50", 1)
     gap = LogOrderFault(story.captures[0].capture_id, 30, 1, "gap", 20)
