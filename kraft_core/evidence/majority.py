@@ -54,7 +54,7 @@ class MajorityRule:
         names = [label(voter.key) + (" (leader)" if voter == leader else "") for voter in voters.voters]
         majority = f"a majority of {voters.words}"
         for stored_at, stored in self._stored_by(voters, epoch):
-            end = min(part.end_offset, sorted(stored)[-voters.voters.majority])
+            end = min(part.end_offset, sorted(stored, reverse=True)[voters.voters.majority - 1])
             if end > reached:
                 reached = end
                 as_of = None if stored_at is None else max(stored_at, voters.appended_at or 0)

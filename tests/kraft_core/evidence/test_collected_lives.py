@@ -225,7 +225,8 @@ def test_a_voter_by_id_alone_proves_nothing_if_another_life_holds_its_node() -> 
         stored, lacked = (known.commit.of_batch(1, offset, offset + 1).status for offset in (30, 45))
         voters = known.in_force.voters_at(1, 49)
         assert voters is not None
-        return stored, lacked, LogEnds.of(known).bound(voters, 1000)
+        (bound,) = LogEnds.of(known).bounds(voters, [1000])
+        return stored, lacked, bound
 
     directory = "AAAAAAAAAAAAAAAAAAAAAQ"
     assert shown(1, 2) == ("committed", "undecided", 50)

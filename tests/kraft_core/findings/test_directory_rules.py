@@ -442,7 +442,7 @@ def test_copies_of_one_directory_count_for_no_static_voter() -> None:
     assert not advised(story).is_safe
     assert "one is a copy of the other, and neither counts" in advised(story).why
     assert {row.commit_status for row in derive(story.facts()).log_ranges} == {"undecided"}
-    assert LogEnds.of(known).bound(known.in_force.voters_at(1, 49), 0) == inf
+    assert LogEnds.of(known).bounds(known.in_force.voters_at(1, 49), [0]) == [inf]
 
 
 def test_a_copy_beside_the_voters_of_a_record_is_a_warning() -> None:
