@@ -33,6 +33,7 @@ JVM_HAS_ENDED = (
     "Spark's JVM has ended: it was killed, or ran out of memory (spark.driver.memory); "
     "run the same command again"
 )
+_GONE = "was moved or deleted while it was in use"
 VERBS = {
     "run": ("jobs.run", "load captures, derive the quorum's history, print a summary"),
     "ingest": ("jobs.ingest", "load captures into the lake without deriving"),
@@ -196,7 +197,17 @@ def _run(args: argparse.Namespace) -> int:
 
         if is_interrupted(error):
             raise KeyboardInterrupt from None
-        raise _explained(error, getattr(args, "lake", None)) from None
+        raise _captured_file_gone(error, args) or _explained(error, getattr(args, "lake", None)) from None
+
+
+def _captured_file_gone(error: BaseException, args: argparse.Namespace) -> Failure | None:
+    """The Failure that a captured file is which was listed, and is gone when it is read without a lake."""
+    if not isinstance(error, FileNotFoundError) or getattr(args, "lake", None) is not None:
+        return None
+    file = error.filename
+    if not file or not any(Path(file).is_relative_to(path) for path in getattr(args, "captures", None) or ()):
+        return None
+    return Failure(f"{file} {_GONE}: run the same command again", ExitCode.TRY_AGAIN)
 
 
 def _explained(error: BaseException, lake: Location | None) -> Failure:
@@ -214,7 +225,7 @@ def _explained(error: BaseException, lake: Location | None) -> Failure:
 
     try:
         if isinstance(error, FileNotFoundError) and lake is not None and not is_lake(lake):
-            words = "was moved or deleted while it was in use: run the same command again where it is now"
+            words = f"{_GONE}: run the same command again where it is now"
             return Failure(f"{lake} {words}", ExitCode.TRY_AGAIN)
         damage = None if lake is None else damage_of(lake, open_files=True)
     except KeyboardInterrupt:

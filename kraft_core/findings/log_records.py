@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import os
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -65,16 +68,17 @@ class LogRecords:
     def of_checkpoint(self, key: CheckpointKey) -> CheckpointRecords:
         """The records of a checkpoint that proves what lies below it."""
         directory = self._directories[self._holders[key]]
-        (file,) = (
-            checkpoint
-            for checkpoint in directory.checkpoints
-            if checkpoint.id is not None
-            and (checkpoint.id.end_offset, checkpoint.id.leader_epoch) == (key.end_offset, key.leader_epoch)
-        )
-        with mapped(file.path) as buf:
-            timestamp = read_snapshot(buf).last_contained_log_timestamp
-            records = tuple(record for record in read_log(buf) if isinstance(record, Record))
-        return CheckpointRecords(-1 if timestamp is None else timestamp, records)
+        # A name may go on behind the epoch: several files can be of one id.
+        for checkpoint in directory.checkpoints:
+            if checkpoint.id is None or checkpoint.id[:2] != (key.end_offset, key.leader_epoch):
+                continue
+            with mapped(checkpoint.path) as buf:
+                if hashlib.sha256(buf).hexdigest() == key.content_digest:
+                    timestamp = read_snapshot(buf).last_contained_log_timestamp
+                    records = tuple(record for record in read_log(buf) if isinstance(record, Record))
+                    return CheckpointRecords(-1 if timestamp is None else timestamp, records)
+        gone = directory.log_dir / f"{key.end_offset:020}-{key.leader_epoch:010}.checkpoint"
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(gone))
 
     def lost_values(self) -> Iterator[UnreadableBytes]:
         """The values of records in batches of the logs that cannot be decoded, but those of a newer Kafka: in

@@ -227,6 +227,51 @@ def test_of_two_copies_of_a_capture_the_damaged_one_counts(
     assert "4 bytes of bootstrap.checkpoint of 1@" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_two_checkpoint_files_of_one_id_are_told_apart(
+    is_cut: bool, golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name may go on behind the epoch. Plans by captures ended with exit code 70."""
+    words = ["plan", "lose", "1", "--now", "2026-11-21T09:31:05Z", "--captures"]
+    code = main([*words, str(golden / "dynamic-membership")])
+    before = capsys.readouterr().out
+    shutil.copytree(golden / "dynamic-membership", tmp_path / "copy")
+    file = max((tmp_path / "copy/node-1" / LOG).glob("*.checkpoint"))
+    content = file.read_bytes()
+    file.with_stem(f"{file.stem}-2").write_bytes(content)
+    if is_cut:
+        file.write_bytes(content[:500])
+    assert main([*words, str(tmp_path / "copy")]) == code
+    after = capsys.readouterr().out
+    assert "is incomplete: its header or footer is missing" in after if is_cut else after == before
+
+
+@pytest.mark.parametrize("name", ["*.log", "*.checkpoint"])
+@pytest.mark.parametrize("words", [["lose", "1"], ["load", "4.3.1"], ["restart-broker", "1"]])
+def test_a_file_that_is_gone_meanwhile_is_named(
+    words: list[str],
+    name: str,
+    golden: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was an internal error."""
+    shutil.copytree(golden / "dynamic-membership", tmp_path / "copy")
+    files = list((tmp_path / "copy").rglob(name))
+
+    def concluded(facts: Any) -> Any:
+        for file in files:
+            file.unlink()
+        return conclude(facts)
+
+    monkeypatch.setattr("kraft_core.evidence.conclusions.conclude", concluded)
+    assert main(["plan", *words, "--captures", str(tmp_path / "copy")]) == 75
+    words_of_end = "was moved or deleted while it was in use: run the same command again"
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said in {f"kraftlake plan: {file} {words_of_end}" for file in files}
+
+
 def test_a_lake_gives_the_plan_of_its_captures(lake: Any, golden_captures: list[Path]) -> None:
     directories = find_controller_dirs(golden_captures).directories
     assert sorted(cluster_ids(lake.path)) == sorted({d.meta.cluster_id for d in directories if d.meta})
