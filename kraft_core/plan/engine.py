@@ -307,7 +307,7 @@ def lose(world: World, node_ids: Iterable[int]) -> World | None:
 def elect(world: World) -> World | None:
     """The quorum under the first voter that the others elect, tried by log end, the highest first."""
     ends = {member.key: member.end_offset or 0 for member in world.quorum.members}
-    for key in sorted(world.fetching, key=lambda key: (-ends.get(key, 0), key.id)):
+    for key in sorted(_running(world), key=lambda key: (-ends.get(key, 0), key.id)):
         elected = _elected(world, key)
         if elected is not None:
             others = world.fetching - {key}
@@ -315,9 +315,18 @@ def elect(world: World) -> World | None:
     return None
 
 
+def _running(world: World) -> list[ReplicaKey]:
+    """What fetches, one directory of each node: the voter's, if one that was not captured is assumed to fetch
+    beside another directory of its node.
+    """
+    voters = world.leader.voters
+    by_order = sorted(world.fetching, key=lambda k: (voters.voter_for(k) is not None, k.directory_id or ""))
+    return list({key.id: key for key in by_order}.values())
+
+
 def _elected(world: World, nominee: ReplicaKey) -> Replica | None:
     """The nominee as leader, if its fetch timeout passes first; None if the others do not elect it."""
-    replicas = {key.id: _survivor(world, key) for key in world.fetching}
+    replicas = {key.id: _survivor(world, key) for key in _running(world)}
     now = world.quorum.as_of
     for _ in range(_ROUNDS):
         now += 1

@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from kraft_core.plan.actions import Action, Add, Lose, Remove, Replace, Update, UpgradeKRaftVersion
+from kraft_core.plan.engine import lose, worlds
 from kraft_core.plan.plan import plan
 from kraft_core.plan.standings import Standing
 from kraft_core.plan.verdicts import Judged, judge
 from kraft_core.protocol.errors import ErrorCode
-from kraft_core.raft.voters import Endpoint
+from kraft_core.raft.voters import Endpoint, ReplicaKey
 from tests.kraft_core.plan.captured import GOLDEN, captured
 
 BEFORE = "uncommitted-truncation/before"
@@ -244,3 +245,15 @@ def test_a_listener_of_another_name_comes_first_everywhere_before_the_old_one_go
     brokers = next(nth for nth, what in enumerate(whats) if "each broker" in what)
     assert added < first[0]
     assert first[-1] < brokers < removed
+
+
+def test_of_two_directories_of_a_node_the_voter_s_is_assumed_to_run() -> None:
+    """That of the voter was not captured. Which one counted depended on hashes, so on the run of Python."""
+    both = worlds(captured("disk-failure/reformatted-not-added"))
+    assert both is not None
+    most = both[1]
+    voters = frozenset(voter.key for voter in most.leader.voters)
+    for nth in range(20):
+        beside = ReplicaKey(2, f"directory-{nth}")
+        assert lose(replace(most, fetching=voters | {beside}), [3]) is not None
+        assert lose(replace(most, fetching=frozenset({beside})), [3]) is None
