@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kraft_core.evidence.facts import Capture, SnapshotFacts
@@ -84,16 +84,21 @@ class LogRecords:
         """The values of records in batches of the logs that cannot be decoded, but those of a newer Kafka: in
         each capture that holds them. Reads what was not read yet.
         """
-        for capture_id, part in self._unread():
-            for _ in self._records_in(capture_id, [part]):
+        for capture_id, parts in _by_capture(self._unread()):
+            for _ in self._records_in(capture_id, parts):
                 pass
-        for part in sorted(self._lost):
+        for capture_id, parts in _by_capture(self._holding_lost()):
+            directory = self._directories[capture_id]
+            for segment, record in _read(directory, parts):
+                if _is_lost(record):
+                    yield _unreadable(capture_id, directory.relative(segment.path), record)
+
+    def _holding_lost(self) -> Iterator[tuple[str, Part]]:
+        """The batches that lost values, with each capture that holds them."""
+        for part in self._lost:
             for first, end, capture_id in self._held[part.leader_epoch]:
                 if first <= part.first_offset < end:
-                    directory = self._directories[capture_id]
-                    for segment, record in _read(directory, [part]):
-                        if _is_lost(record):
-                            yield _unreadable(capture_id, directory.relative(segment.path), record)
+                    yield capture_id, part
 
     def _unread(self) -> Iterator[tuple[str, Part]]:
         """What captures hold and was not read: once, but of a contested epoch as each of them holds it."""
@@ -160,6 +165,19 @@ class LogRecords:
 
 def key_of(snapshot: SnapshotFacts) -> CheckpointKey:
     return CheckpointKey(snapshot.end_offset, snapshot.leader_epoch, snapshot.content_digest)
+
+
+def _by_capture(found: Iterable[tuple[str, Part]]) -> Iterator[tuple[str, list[Part]]]:
+    """By capture what is read of it in one pass: parts that rise. Those that overlap need another pass."""
+    passes: defaultdict[str, list[list[Part]]] = defaultdict(list)
+    for capture_id, part in sorted(found, key=lambda each: (each[0], each[1].first_offset, each[1])):
+        below = (parts for parts in passes[capture_id] if parts[-1].end_offset <= part.first_offset)
+        parts = next(below, None)
+        if parts is None:
+            passes[capture_id].append([part])
+        else:
+            parts.append(part)
+    return ((capture_id, parts) for capture_id, every in passes.items() for parts in every)
 
 
 def _read(directory: ControllerDir, parts: Sequence[Part]) -> Iterator[tuple[SegmentFile, Record]]:
