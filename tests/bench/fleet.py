@@ -224,7 +224,8 @@ def add_nights(lake: Path, table: Table, shorter: Path) -> None:
         if (row := file.close()) is not None:
             written.append(row)
     TableWriter(lake, None).add_files(table, written, "nights")
-    TableWriter(lake, None).compact(table)
+    for _ in range(2):  # runs join what they have joined again, while it is small
+        TableWriter(lake, None).compact(table)
 
 
 def of_night(held: pa.Table, log_row: pa.Table, nth: int) -> pa.Table:
