@@ -27,6 +27,7 @@ from transforms.ingest.capture_rows import (
     fullest_segments,
     segment_rows,
 )
+from transforms.ingest.checkpoints import with_lost_values
 from transforms.ingest.failing_files import FilesRefusedError, Load, failing_files, without_files
 from transforms.ingest.followed import COMPARED, is_superseded
 from transforms.ingest.known_files import IngestFiles, select_files
@@ -203,7 +204,7 @@ def read_files(
     finally:
         scan.release()
     ranges = files.ranges(scan.ranges)
-    checkpoints = [*scan.checkpoints, *files.known_checkpoints]
+    checkpoints = with_lost_values(lake.path, [*scan.checkpoints, *files.known_checkpoints])
     captures = capture_rows(files.copies, ranges, checkpoints, damage, versions)
     segments = segment_rows(ranges, {(d["copy"], d["file"]) for d in damage})
     captures, segments = ([row | record.columns for row in rows] for rows in (captures, segments))

@@ -16,7 +16,6 @@ from jobs.captures.known_copies import KnownCopies, copies_by_id
 from jobs.captures.planning import ReadPlan
 from kraft_core.format.capture import EDGE_BYTES
 from kraft_core.format.controller_dir import SegmentFile
-from kraft_core.format.log_files import parse_segment_name
 from transforms.ingest.capture_rows import COMPARED, fault_rows, is_unreadable, says_more
 from transforms.ingest.captured_files import CaptureCopy, checkpoint_edges
 from transforms.ingest.quarantine import FILE_REASONS
@@ -167,7 +166,7 @@ def _may_be_supplied(copy: CaptureCopy, lost: Row) -> bool:
     if size is None or is_unreadable(lost):
         return True
     if lost["reason"] not in FILE_REASONS:  # values of good batches, which no copy has otherwise
-        return parse_segment_name(name) is None
+        return False
     return lost["position"] + lost["size_bytes"] > EDGE_BYTES and lost["position"] < size - EDGE_BYTES
 
 

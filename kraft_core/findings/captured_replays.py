@@ -57,8 +57,8 @@ class _Stretch:
 
 
 def replay_facts(known: Conclusions, directories: Mapping[str, ControllerDir]) -> RuleFacts:
-    """Checkpoints that differ from the replay, records that Kafka refuses, values of records that cannot be
-    decoded, and batches that are out of order. Raises OSError.
+    """Checkpoints that differ from the replay, records that Kafka refuses, values of records, also in
+    checkpoints, that cannot be decoded, and batches that are out of order. Raises OSError.
 
     directories: of the captures by their ids; every record in them is read.
     """

@@ -6,18 +6,20 @@ import errno
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kraft_core.evidence.facts import Capture, SnapshotFacts
 from kraft_core.findings.facts import UnreadableBytes
 from kraft_core.findings.snapshot_replays import CheckpointKey, Log, Part
 from kraft_core.format.batch import BatchHeader
-from kraft_core.format.controller_dir import ControllerDir, SegmentFile
+from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, SegmentFile
 from kraft_core.format.mapped_file import mapped
-from kraft_core.format.record import OF_NEWER_KAFKA, Record, read_batch, read_log
+from kraft_core.format.record import Record, read_batch, read_log
 from kraft_core.format.segment import scan
 from kraft_core.format.snapshot import read_snapshot
+from kraft_core.format.varint import Buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,12 @@ class LogRecords:
         for capture in captures:
             for each in capture.epoch_ranges if capture.capture_id in directories else ():
                 self._held[each.leader_epoch].append((each.first_offset, each.end_offset, capture.capture_id))
-        self._holders = {key_of(s): s.held_in[0] for s in snapshots if s.proves and s.held_in}
+        self._holders = {key_of(s): s.held_in for s in snapshots if s.proves and s.held_in}
         self._directories = directories
         self._contested = contested
         self._was_read: set[Part] = set()
         self._lost: set[Part] = set()
+        self._lost_of_checkpoints: dict[CheckpointKey, tuple[Record, ...]] = {}
 
     def of_log(self, log: Log) -> Iterator[Record]:
         """The records of a log in order, up to the first offset that no directory holds, or holds twice."""
@@ -66,32 +69,40 @@ class LogRecords:
             self._was_read.update(parts)
 
     def of_checkpoint(self, key: CheckpointKey) -> CheckpointRecords:
-        """The records of a checkpoint that proves what lies below it."""
-        directory = self._directories[self._holders[key]]
-        # A name may go on behind the epoch: several files can be of one id.
-        for checkpoint in directory.checkpoints:
-            if checkpoint.id is None or checkpoint.id[:2] != (key.end_offset, key.leader_epoch):
-                continue
-            with mapped(checkpoint.path) as buf:
-                if hashlib.sha256(buf).hexdigest() == key.content_digest:
-                    timestamp = read_snapshot(buf).last_contained_log_timestamp
-                    records = tuple(record for record in read_log(buf) if isinstance(record, Record))
-                    return CheckpointRecords(-1 if timestamp is None else timestamp, records)
-        gone = directory.log_dir / f"{key.end_offset:020}-{key.leader_epoch:010}.checkpoint"
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(gone))
+        """The records of a checkpoint that proves what lies below it; notes those that lost their values."""
+        with _opened(self._directories[self._holders[key][0]], key) as (_, buf):
+            timestamp = read_snapshot(buf).last_contained_log_timestamp
+            records = tuple(record for record in read_log(buf) if isinstance(record, Record))
+        self._lost_of_checkpoints[key] = tuple(record for record in records if record.is_lost)
+        return CheckpointRecords(-1 if timestamp is None else timestamp, records)
 
     def lost_values(self) -> Iterator[UnreadableBytes]:
-        """The values of records in batches of the logs that cannot be decoded, but those of a newer Kafka: in
-        each capture that holds them. Reads what was not read yet.
+        """The values of records in batches of the logs, and of checkpoints that prove what lies below them,
+        that cannot be decoded, but those of a newer Kafka: in each capture that holds them. Reads what was
+        not read yet.
         """
+        yield from self._lost_of_logs()
+        for key, held_in in self._holders.items():
+            if key not in self._lost_of_checkpoints:
+                self.of_checkpoint(key)
+            lost = self._lost_of_checkpoints[key]
+            for capture_id in held_in if lost else ():
+                directory = self._directories[capture_id]
+                with _opened(directory, key) as (checkpoint, _):
+                    file = directory.relative(checkpoint.path)
+                for record in lost:
+                    yield _unreadable(capture_id, file, record, None)
+
+    def _lost_of_logs(self) -> Iterator[UnreadableBytes]:
         for capture_id, parts in _by_capture(self._unread()):
             for _ in self._records_in(capture_id, parts):
                 pass
         for capture_id, parts in _by_capture(self._holding_lost()):
             directory = self._directories[capture_id]
             for segment, record in _read(directory, parts):
-                if _is_lost(record):
-                    yield _unreadable(capture_id, directory.relative(segment.path), record)
+                if record.is_lost:
+                    file = directory.relative(segment.path)
+                    yield _unreadable(capture_id, file, record, record.lost_offsets)
 
     def _holding_lost(self) -> Iterator[tuple[str, Part]]:
         """The batches that lost values, with each capture that holds them."""
@@ -123,7 +134,7 @@ class LogRecords:
     def _records_in(self, capture_id: str, parts: Sequence[Part]) -> Iterator[Record]:
         """The records of a captured log in parts of it, which rise; notes their batches that lost values."""
         for _, record in _read(self._directories[capture_id], parts):
-            if _is_lost(record):
+            if record.is_lost:
                 batch = record.batch
                 self._lost.add(Part(batch.leader_epoch, batch.base_offset, batch.next_offset))
             yield record
@@ -206,12 +217,26 @@ def _read(directory: ControllerDir, parts: Sequence[Part]) -> Iterator[tuple[Seg
                             yield segment, record
 
 
-def _is_lost(record: Record) -> bool:
-    return record.reason is not None and record.reason not in OF_NEWER_KAFKA
+@contextmanager
+def _opened(directory: ControllerDir, key: CheckpointKey) -> Generator[tuple[CheckpointFile, Buffer]]:
+    """A checkpoint of a directory, and its bytes."""
+    # A name may go on behind the epoch: several files can be of one id.
+    for checkpoint in directory.checkpoints:
+        if checkpoint.id is None or checkpoint.id[:2] != (key.end_offset, key.leader_epoch):
+            continue
+        with mapped(checkpoint.path) as buf:
+            if hashlib.sha256(buf).hexdigest() == key.content_digest:
+                yield checkpoint, buf
+                return
+    gone = directory.log_dir / f"{key.end_offset:020}-{key.leader_epoch:010}.checkpoint"
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(gone))
 
 
-def _unreadable(capture_id: str, file: str, record: Record) -> UnreadableBytes:
-    damage, lost = record.damage, record.lost_offsets
+def _unreadable(
+    capture_id: str, file: str, record: Record, lost_offsets: tuple[int, int] | None
+) -> UnreadableBytes:
+    """lost_offsets: of the log, None where none are."""
+    damage = record.damage
     assert damage is not None, "the record is one that cannot be read"
-    first, end = (None, None) if lost is None else lost
+    first, end = lost_offsets or (None, None)
     return UnreadableBytes(capture_id, file, damage.position, damage.size_bytes, damage.reason, first, end)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from kraft_core.findings.facts import UnreadableBytes
 from kraft_core.format.controller_dir import CheckpointFile, ControllerDir
 from kraft_core.format.mapped_file import mapped
+from kraft_core.format.record import read_log
 from kraft_core.format.segment import Damage
-from kraft_core.format.snapshot import read_snapshot
 
 
 def unread_files(directories: Iterable[tuple[str, ControllerDir]]) -> Iterator[UnreadableBytes]:
     """Of directories, each with the id of its capture, which copies share: files that cannot be opened, and
-    damage of checkpoints from formatting.
+    damage of checkpoints from formatting, values of their records that cannot be decoded among it.
 
     Other damage is in the facts of the captures: where logs end, and which checkpoints are complete.
+    Values of other records are those of LogRecords.lost_values.
     """
     for capture_id, directory in directories:
         for fault in directory.unreadable:
@@ -34,10 +35,12 @@ def unread_files(directories: Iterable[tuple[str, ControllerDir]]) -> Iterator[U
                 )
 
 
-def _damage(checkpoint: CheckpointFile) -> Sequence[Damage]:
+def _damage(checkpoint: CheckpointFile) -> list[Damage]:
     """Of a file that is gone meanwhile none: it was listed before the others were read."""
     try:
         with mapped(checkpoint.path) as buf:
-            return read_snapshot(buf).damage
+            items = list(read_log(buf, next_offset=0))
     except OSError:
-        return ()
+        return []
+    lost = (item if isinstance(item, Damage) else item.damage if item.is_lost else None for item in items)
+    return [damage for damage in lost if damage is not None]

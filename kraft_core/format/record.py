@@ -64,6 +64,11 @@ class Record(NamedTuple):
         return hashlib.sha256(self.unread).hexdigest()
 
     @property
+    def is_lost(self) -> bool:
+        """Whether the value cannot be decoded, and not because a newer Kafka wrote it."""
+        return self.reason is not None and self.reason not in OF_NEWER_KAFKA
+
+    @property
     def is_rest_of_batch(self) -> bool:
         """Whether this represents the records of its batch that cannot be separated."""
         return self.reason in BATCH_REASONS

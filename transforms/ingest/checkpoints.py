@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 
 from kraft_core.columnar.schema import RECORDS
 from kraft_core.columnar.timestamps import representable
 from kraft_core.format.mapped_file import mapped
+from kraft_core.format.record import OF_NEWER_KAFKA
 from kraft_core.format.secrets import NONE_ALLOWED
 from kraft_core.format.snapshot import parse_name, read_snapshot
 from transforms.ingest.scanning import FILES
@@ -22,7 +25,7 @@ from transforms.lake.arrow_rows import Row
 from transforms.lake.spark_tasks import map_in_arrow
 from transforms.lake.storage.location import Location
 from transforms.lake.table_files import Task
-from transforms.lake.tables import Table
+from transforms.lake.tables import SNAPSHOT_RECORDS, Table
 
 MOMENT = pa.timestamp("ms", tz="UTC")
 VOTERS = pa.list_(
@@ -67,6 +70,10 @@ CHECKPOINTS = pa.schema(
 )
 SNAPSHOT_KEY = ("cluster_id", "end_offset", "leader_epoch", "content_digest")
 KEY_COLUMNS = [pa.field("cluster_id", pa.string()), *(CHECKPOINTS.field(name) for name in SNAPSHOT_KEY[1:])]
+# A condition on records by which the statistics of row groups rule out nearly all of them.
+IS_LOST = ds.field("unread_reason").is_valid() & ~ds.field("unread_reason").isin(OF_NEWER_KAFKA)
+# The columns of records that are those of DAMAGE; of checkpoints, the position is that in the file.
+LOST = ("unread_position", "unread_size_bytes", "value_sha256", "unread_reason")
 # The records of a checkpoint count offsets of their own: here they are the position.
 DECODED = pa.schema(
     [
@@ -189,3 +196,18 @@ def unknown_checkpoints(lake: Location, table: Table, rows: Iterable[Row]) -> li
 def snapshot_key(row: Row) -> tuple[Any, ...]:
     """The key of a row of CHECKPOINTS with cluster_id."""
     return tuple(row[name] for name in SNAPSHOT_KEY)
+
+
+def with_lost_values(lake: Location, rows: Sequence[Row]) -> list[Row]:
+    """Rows of CHECKPOINTS with cluster_id, of which the lake holds the records: the same, with the values of
+    records that could not be decoded among their damage.
+    """
+    digests = {row["content_digest"] for row in rows} - {None}
+    if not digests:
+        return list(rows)
+    lost: defaultdict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    columns = (*SNAPSHOT_KEY, "position", *LOST)
+    found = delta_rs.rows_with(lake, SNAPSHOT_RECORDS, columns, IS_LOST, content_digest=digests)
+    for each in sorted(found, key=lambda each: each["position"]):
+        lost[snapshot_key(each)].append(_damage(*(each[name] for name in LOST)))
+    return [row | {"damage": [*row["damage"], *lost.get(snapshot_key(row), ())]} for row in rows]

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from kraft_core.format.record import BATCH_REASONS, OF_NEWER_KAFKA
+from transforms.ingest.checkpoints import IS_LOST
 from transforms.ingest.epoch_ranges import of_distinct_files, overlap
 from transforms.ingest.known_files import IngestFiles
 from transforms.ingest.pieces import owned_batches, places
@@ -32,8 +33,6 @@ OF_RECORDS: dict[str, str] = {
 MOST_AT_HAND = 100_000
 KRAFT_VERSION = ("cluster_id", "offset", "leader_epoch", "kraft_version")
 OF_KRAFT_VERSION = ("kraft_version", "kraft_version")
-# A condition on records by which the statistics of row groups rule out nearly all of them.
-IS_LOST = ds.field("unread_reason").is_valid() & ~ds.field("unread_reason").isin(OF_NEWER_KAFKA)
 OWNER = pa.schema(
     [
         ("file_number", pa.int32()),

@@ -90,12 +90,19 @@ def _suppliers(
         return []
     if lost["lost_from_offset"] is not None:
         return _holders(lost, capture, copies)
-    damaged = parse_name(lost["file"].rsplit("/", 1)[-1])
+    damaged = _checkpoint_id(lost)
     for copy in copies:
         held = {(s["end_offset"], s["leader_epoch"], s["content_digest"]) for s in copy["snapshots"]} & whole
-        if damaged is not None and any(damaged[:2] == key[:2] for key in held):
+        is_sound = damaged not in map(_checkpoint_id, copy["damage"])
+        if damaged is not None and is_sound and any(damaged == key[:2] for key in held):
             return [copy["capture_id"]]
     return []
+
+
+def _checkpoint_id(lost: Mapping[str, Any]) -> tuple[int, int] | None:
+    """End offset and epoch of the checkpoint whose bytes were lost, by its name; None for any other file."""
+    named = parse_name(lost["file"].rsplit("/", 1)[-1])
+    return None if named is None else named[:2]
 
 
 def _holders(

@@ -15,9 +15,12 @@ import pytest
 
 from jobs.plan_captures import from_captures, from_lake
 from kraft_core.findings.captured_replays import replay_facts
-from kraft_core.findings.facts import ReplayRefusal, SnapshotDeviation
+from kraft_core.findings.facts import ReplayRefusal, SnapshotDeviation, UnreadableBytes
+from kraft_core.findings.unread_files import unread_files
+from kraft_core.format.batch import BatchHeader, crc32c
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.format.segment import scan
 from kraft_core.plan.actions import Action, Add, Lose, Remove
 from kraft_core.plan.broker_plan import BrokerChange, plan_broker
 from kraft_core.plan.plan import plan
@@ -27,8 +30,9 @@ from tests.jobs.run.test_any_order import as_cluster
 from tests.kraft_core.image.refused import UNKNOWN
 from tests.kraft_core.image.worlds import change_fields, partition_fields, topic_fields
 from tests.long.load_mutations import Batch, MutableLog, written
+from transforms.ingest.capture_rows import is_unreadable
 from transforms.lake.delta_rs import rows_with
-from transforms.lake.tables import REFUSED_RECORDS, SNAPSHOT_CHECKS
+from transforms.lake.tables import QUARANTINE, REFUSED_RECORDS, SNAPSHOT_CHECKS
 
 LEADER, FOLLOWER, OTHER = 2, 1, 3
 NODES = (1, 2, 3, 4)
@@ -83,6 +87,42 @@ def lacking(file: MutableLog, type_: int = PARTITION) -> None:
     for batch in file.batches:
         batch.records = [replace(record, offset=offset + n) for n, record in enumerate(batch.records)]
         offset += len(batch.records)
+
+
+def first_value(value: bytes) -> Callable[[MutableLog], None]:
+    """Replace the value of the first data record."""
+
+    def change(file: MutableLog) -> None:
+        batch, nth = file.data()[0]
+        batch.records[nth] = replace(batch.records[nth], value=value)
+
+    return change
+
+
+def of_formatting(node: int, value: bytes) -> Damage:
+    """A record more in its checkpoint of formatting."""
+
+    def of_node(folder: Path) -> None:
+        file = MutableLog.of(folder / f"node-{node}" / LOG_DIR_NAME / f"{0:020}-0000000000.checkpoint")
+        file.append(value)
+        file.write()
+
+    return of_node
+
+
+def counts_one_more(node: int) -> Damage:
+    """The first data batch of its checkpoint states one record more than it has, with a CRC that fits."""
+
+    def of_node(folder: Path) -> None:
+        path = folder / f"node-{node}" / LOG_DIR_NAME / f"{ENDS[node]:020}-0000000001.checkpoint"
+        content = bytearray(path.read_bytes())
+        batch = next(b for b in scan(content) if isinstance(b, BatchHeader) and not b.is_control)
+        content[batch.position + 57 : batch.position + 61] = (batch.record_count + 1).to_bytes(4, "big")
+        crc = crc32c(bytes(content[batch.position + 21 : batch.end]))
+        content[batch.position + 17 : batch.position + 21] = crc.to_bytes(4, "big")
+        path.write_bytes(content)
+
+    return of_node
 
 
 def begins_at_checkpoint(*nodes: int) -> Damage:
@@ -159,6 +199,15 @@ CASES: dict[str, tuple[Damage, str]] = {
     "not-read": (in_log(200, NOT_READ, OF_UNKNOWN), "not_known"),
     "newer": (in_log(200, OF_NEWER_KAFKA, OF_UNKNOWN), "safe"),
     "newer-lacks": (one_after_another(in_log(200, OF_NEWER_KAFKA), LACKS_A_PARTITION), "safe"),
+    # A node that loads such a checkpoint fails.
+    "checkpoint-empty": (checkpoint(FOLLOWER, first_value(b"")), "not_known"),
+    "checkpoint-not-read": (checkpoint(FOLLOWER, first_value(NOT_READ)), "not_known"),
+    "checkpoint-count": (counts_one_more(FOLLOWER), "not_known"),
+    "other-checkpoint-empty": (checkpoint(OTHER, first_value(b"")), "safe"),
+    "checkpoint-newer": (checkpoint(FOLLOWER, first_value(OF_NEWER_KAFKA)), "safe"),
+    "formatting-empty": (of_formatting(FOLLOWER, b""), "not_known"),
+    "formatting-newer": (of_formatting(FOLLOWER, OF_NEWER_KAFKA), "safe"),
+    "cut-checkpoint-empty": (one_after_another(checkpoint(FOLLOWER, first_value(b"")), CUT), "not_known"),
     # The log goes on from the oldest checkpoint of a replica, which is trusted.
     "cut": (CUT, "safe"),
     "cut-lacks": (one_after_another(LACKS_A_PARTITION, CUT), "safe"),
@@ -225,6 +274,13 @@ def facts_of_lake(lake: Path, cluster: str) -> tuple[set[SnapshotDeviation], set
     return deviations, {ReplayRefusal(**row) for row in refused}
 
 
+def lost_by_lake(lake: Path, cluster: str) -> set[UnreadableBytes]:
+    """The lost values in quarantine."""
+    names = [name for name in UnreadableBytes.__slots__ if name != "supplied_by"]
+    rows = rows_with(lake, QUARANTINE, names, cluster_id=[cluster])
+    return {UnreadableBytes(**row) for row in rows if not is_unreadable(row)}
+
+
 @pytest.mark.parametrize("cluster", DAMAGES)
 def test_captures_show_what_a_lake_knows(captures: Path, read: Path, cluster: str) -> None:
     args = lake_arguments(read, cluster, [captures / cluster])
@@ -236,6 +292,8 @@ def test_captures_show_what_a_lake_knows(captures: Path, read: Path, cluster: st
     found = replay_facts(quorum.known, held)
     deviations, refusals = facts_of_lake(read, cluster)
     assert set(found.snapshot_deviations) == deviations
+    lost = {*found.unreadable, *unread_files(held.items())}
+    assert {each for each in lost if not each.reason.startswith("unreadable")} == lost_by_lake(read, cluster)
     # Where captures contradict each other, a lake replays what each of them holds.
     if not any(line.contested for line in quorum.known.lineage.lines.values()):
         assert set(found.replay_refusals) == refusals

@@ -108,6 +108,17 @@ def test_a_whole_checkpoint() -> None:
         assert fault["supplied_by"] == expected
 
 
+def test_a_checkpoint_with_a_value_that_no_decoder_understood() -> None:
+    """It is complete, but no copy of it supplies the value, nor does it supply bytes of a damaged copy."""
+    held = {"end_offset": 20, "leader_epoch": 1, "content_digest": "x"}
+    file = "__cluster_metadata-0/00000000000000000020-0000000001.checkpoint"
+    for first, second in (("empty_value", "empty_value"), ("bad_crc", "empty_value")):
+        lost = damaged(capture("lost", 22, (1, 0, 50)), first, None, None, file)
+        copy = damaged(capture("copy", 23, (1, 0, 50)), second, None, None, file) | {"snapshots": [held]}
+        found = faults([lost, copy], [held | {"complete": True, "kind": "snapshot"}])
+        assert [fault["supplied_by"] for fault in found] == [[], []]
+
+
 def test_a_file_that_could_not_be_read() -> None:
     fault = {"file": "capture.json", "reason": "invalid: no time"}
     lost = capture("lost", 22, (1, 0, 50)) | {"file_faults": [fault]}

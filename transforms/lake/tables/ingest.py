@@ -33,7 +33,7 @@ READING_COMMENTS = {
     "value_size_bytes": "Size of the value; -1 if there is none",
     "value_sha256": "Digest of bytes that could not be decoded",
     "unread_reason": "Why the value could not be decoded; null if it was",
-    "unread_position": "Where the undecoded bytes begin, from the start of the batch",
+    "unread_position": "Where the undecoded bytes begin: in the batch; in a checkpoint, in the file",
     "unread_size_bytes": "How many bytes could not be decoded",
     "unknown_tagged_fields": "Tagged fields of a newer Kafka, which were skipped",
     "redacted": "Whether secrets were removed",
