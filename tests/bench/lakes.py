@@ -1,4 +1,4 @@
-"""Jobs of the command line run by the bench, and what they say of themselves."""
+"""Jobs of the command line run by the bench in its own process, and what they say of themselves."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import contextlib
 import io
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +21,7 @@ def new_lake(bench: Bench) -> Path:
 
 
 def reported(lake: Path, verb: str, *captures: Path) -> dict[str, Any]:
-    """Run a job over captures in this process. Returns its JSON line.
-
-    Its `seconds` do not count an open session.
-    """
+    """Run a job over captures. Returns its JSON line; `seconds` does not count a session that is open."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         code = main([verb, "--lake", str(lake), "--captures", *map(str, captures)])
@@ -36,16 +31,9 @@ def reported(lake: Path, verb: str, *captures: Path) -> dict[str, Any]:
 
 
 def ingest_seconds(bench: Bench, *captures: Path) -> float:
-    """Wall seconds of an ingest into a new lake, by a process whose session's start is not counted.
-
-    The verb opens another session than the bench: its JVM compiles less.
-    """
-    words = [sys.executable, "-m", "jobs.cli", "ingest", "--master", "local[2]"]
-    words += ["--lake", new_lake(bench), "--captures", *captures]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"kraftlake ingest ended with {done.returncode}: {done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])["seconds"]
+    """Wall seconds of an ingest into a new lake, the session not counted."""
+    assert bench.spark
+    return reported(new_lake(bench), "ingest", *captures)["seconds"]
 
 
 def commits(lake: Path) -> dict[str, int]:
