@@ -32,8 +32,7 @@ class StoredEnds:
 
     def add(self, at: int | None, end: int) -> None:
         """Note a capture. Those of a known time come by time."""
-        if end > self.end:
-            self.end = end
+        self.end = max(self.end, end)
         if at is not None and (not self.by or end > self.by[-1][1]):
             self.by.append((at, end))
 

@@ -9,7 +9,8 @@ later one that a leader had appended by then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from math import inf
 
 from kraft_core.evidence.conclusions import Conclusions
@@ -47,22 +48,34 @@ def _upper(known: Conclusions, sets: list[SetNode]) -> Iterator[HighWatermarkRow
     ends = LogEnds.of(known)
     lowest = inf
     since = {c.captured_from for c in known.facts.captures if c.captured_from is not None}
-    moments = sorted(since, reverse=True)
-    of_sets: dict[Key, list[float]] = {}
-    for nth, as_of in enumerate(moments):
-        possible = _possible(sets, as_of)
-        for node in possible:
-            if node.key not in of_sets:
-                of_sets[node.key] = ends.bounds(node.voters, moments)
-        bounds = [(of_sets[node.key][nth], node.voters) for node in possible]
-        if not bounds or (known.reconfigured and any(node.source == "static" for node in possible)):
+    possible = {as_of: _possible(sets, as_of) for as_of in sorted(since, reverse=True)}
+    bounds = _bounds(ends, possible)
+    for as_of, nodes in possible.items():
+        if not nodes or (known.reconfigured and any(node.source == "static" for node in nodes)):
             continue
-        highest, voters = max(bounds, key=lambda entry: entry[0])
+        highest, voters = max(
+            ((bounds[node.key, as_of], node.voters) for node in nodes), key=lambda entry: entry[0]
+        )
         if highest < lowest:
             lowest = highest
             words = f"log ends of {voters.words}: {ends.words(voters, as_of)}"
             bound = int(highest)
             yield HighWatermarkRow(known.facts.cluster_id, "log_ends", words, as_of, None, None, bound, None)
+
+
+def _bounds(ends: LogEnds, possible: Mapping[int, list[SetNode]]) -> dict[tuple[Key, int], float]:
+    """The bound by each set at each moment at which it may have counted. possible: the sets by the moment."""
+    nodes: dict[Key, SetNode] = {}
+    moments: defaultdict[Key, list[int]] = defaultdict(list)
+    for as_of, some in possible.items():
+        for node in some:
+            nodes[node.key] = node
+            moments[node.key].append(as_of)
+    return {
+        (key, as_of): bound
+        for key, node in nodes.items()
+        for as_of, bound in zip(moments[key], ends.bounds(node.voters, moments[key]), strict=True)
+    }
 
 
 def _possible(sets: list[SetNode], as_of: int) -> list[SetNode]:

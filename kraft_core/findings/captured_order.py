@@ -6,14 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, pairwise
 
 from kraft_core.evidence.facts import Capture
-from kraft_core.findings.facts import LogOrderFault
+from kraft_core.findings.facts import MOST_ORDER_FAULTS, LogOrderFault
 from kraft_core.format.batch import BatchHeader
 from kraft_core.format.controller_dir import ControllerDir
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.segment import OrderCheck, scan
-
-# How many are facts of one capture, the first.
-MOST_OF_CAPTURE = 1000
 
 
 def order_faults(
@@ -26,7 +23,7 @@ def order_faults(
     for capture in captures:
         directory = directories.get(capture.capture_id)
         if directory is not None and _is_disordered(capture):
-            yield from islice(_faults(capture, directory), MOST_OF_CAPTURE)
+            yield from islice(_faults(capture, directory), MOST_ORDER_FAULTS)
 
 
 def _is_disordered(capture: Capture) -> bool:

@@ -8,15 +8,22 @@ equal it there; those of other logs need a replay of their own. A run into a lak
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from kraft_core.evidence.conclusions import Conclusions
 from kraft_core.evidence.epochs import epochs
 from kraft_core.evidence.ranges import log_ranges
 from kraft_core.findings.captured_order import order_faults
-from kraft_core.findings.facts import Holder, LogOrderFault, ReplayRefusal, RuleFacts, SnapshotDeviation
+from kraft_core.findings.facts import (
+    MOST_REFUSED,
+    Holder,
+    LogOrderFault,
+    RuleFacts,
+    SnapshotDeviation,
+)
 from kraft_core.findings.log_records import CheckpointRecords, LogRecords, key_of
+from kraft_core.findings.replay_refusals import replay_refusal
 from kraft_core.findings.snapshot_deviations import unlawful_deviations
 from kraft_core.findings.snapshot_replays import (
     CheckpointKey,
@@ -25,8 +32,6 @@ from kraft_core.findings.snapshot_replays import (
     SnapshotReplay,
     begins,
     comparisons,
-    digest_of,
-    log_below,
     replays,
 )
 from kraft_core.format.controller_dir import ControllerDir
@@ -35,24 +40,21 @@ from kraft_core.format.record import Record
 from kraft_core.image.change import RefusedRecord
 from kraft_core.image.image import Image
 from kraft_core.image.refusals import NO_TRANSACTION
-from kraft_core.image.replay_path import COMMITTED, PathCheckpoint, ReplayRange, replay_path
+from kraft_core.image.replay_path import PathCheckpoint, ReplayRange, Step, replay_path
 from kraft_core.image.snapshot_check import deviations
-
-# At most this many refused records of a cluster are facts, the first in order.
-MOST_REFUSED = 1000
 
 
 @dataclass(slots=True)
 class _Stretch:
     """A log without a gap, to be replayed onto a checkpoint, or from offset 0 onto nothing.
 
-    path: the same with its commit status, where it is on the path of the histories, on which refused records
-    count; None elsewhere. compared: the checkpoints that must equal the replay at their ends.
+    on_path: whether it is on the path of the histories, where refused records count. compared: the
+    checkpoints that must equal the replay at their ends.
     """
 
     base: CheckpointKey | None
     log: Log
-    path: Sequence[ReplayRange] | None = None
+    on_path: bool = False
     compared: set[CheckpointKey] = field(default_factory=set[CheckpointKey])
 
 
@@ -65,28 +67,31 @@ def replay_facts(known: Conclusions, directories: Mapping[str, ControllerDir]) -
     contested = {epoch for epoch, line in known.lineage.lines.items() if line.contested}
     records = LogRecords(known.facts.captures, known.facts.snapshots, directories, contested)
     deviating: list[SnapshotDeviation] = []
-    refused: list[ReplayRefusal] = []
+    refused: list[RefusedRecord] = []
     disordered = tuple(order_faults(known.facts.captures, directories))
-    for stretch in _stretches(known, disordered):
+    steps = _path(known)
+    for stretch in _stretches(known, steps, disordered):
         replay = _Replay(records, stretch)
         replay.run()
         deviating += replay.deviations
-        refused += _located(stretch, replay.refused)
-    found = tuple(sorted(refused)[:MOST_REFUSED])
+        refused += replay.refused
+    located = (replay_refusal(steps, record) for record in sorted(refused)[:MOST_REFUSED])
     lost = tuple(records.lost_values())
     return RuleFacts(
         order_faults=disordered,
         unreadable=lost,
         snapshot_deviations=tuple(deviating),
-        replay_refusals=found,
+        replay_refusals=tuple(each for each in located if each is not None),
     )
 
 
-def _stretches(known: Conclusions, disordered: Iterable[LogOrderFault]) -> list[_Stretch]:
-    """The path of the histories, and what else checkpoints are compared with."""
-    found = list(_of_path(known))
+def _stretches(
+    known: Conclusions, steps: Iterable[Step], disordered: Iterable[LogOrderFault]
+) -> list[_Stretch]:
+    """The path of the histories (steps), and what else checkpoints are compared with."""
+    found = list(_of_path(steps))
     for each in _compared(known, {fault.held_twice for fault in disordered if fault.held_twice}):
-        along = (s for s in found if s.path is not None and s.base == each.start and begins(each.log, s.log))
+        along = (s for s in found if s.on_path and s.base == each.start and begins(each.log, s.log))
         stretch = next(along, None)
         if stretch is None:
             stretch = _Stretch(each.start, each.log)
@@ -103,8 +108,8 @@ def _compared(known: Conclusions, held_twice: set[tuple[int, int]]) -> list[Snap
     return replays(comparisons(known.lineage, held, held_twice), ())
 
 
-def _of_path(known: Conclusions) -> Iterator[_Stretch]:
-    """The stretches of the path of the histories, but for those onto which what is missing changed."""
+def _path(known: Conclusions) -> list[Step]:
+    """The path of the histories."""
     ranges = (
         ReplayRange(r.first_offset, r.end_offset, r.leader_epoch, r.commit_status) for r in log_ranges(known)
     )
@@ -114,13 +119,18 @@ def _of_path(known: Conclusions) -> Iterator[_Stretch]:
         if s.proves
     )
     previous = {e.leader_epoch: e.previous_epoch for e in epochs(known) if e.previous_epoch is not None}
+    return list(replay_path(ranges, checkpoints, previous))
+
+
+def _of_path(steps: Iterable[Step]) -> Iterator[_Stretch]:
+    """The stretches of the path of the histories, but for those onto which what is missing changed."""
     base: CheckpointKey | None = None
     along: list[ReplayRange] = []
     end: int | None = 0
-    for step in replay_path(ranges, checkpoints, previous):
+    for step in steps:
         if isinstance(step, PathCheckpoint):
             if base is not None or along:
-                yield _Stretch(base, _log(along), along)
+                yield _Stretch(base, _log(along), on_path=True)
             base, along = CheckpointKey(step.end_offset, step.leader_epoch, step.content_digest), []
             end = step.end_offset
         elif step.first_offset == end:
@@ -129,7 +139,7 @@ def _of_path(known: Conclusions) -> Iterator[_Stretch]:
         else:
             end = None
     if base is not None or along:
-        yield _Stretch(base, _log(along), along)
+        yield _Stretch(base, _log(along), on_path=True)
 
 
 def _log(ranges: Iterable[ReplayRange]) -> Log:
@@ -157,7 +167,7 @@ class _Replay:
         self._stretch = stretch
         self._ahead = sorted(stretch.compared, reverse=True)
         self._image = Image()
-        self._counts = stretch.path is not None
+        self._counts = stretch.on_path
 
     def run(self) -> None:
         base, log = self._stretch.base, self._stretch.log
@@ -225,26 +235,3 @@ def _image_of(key: CheckpointKey, loaded: CheckpointRecords) -> Image:
 
 def _is_understood(record: Record) -> bool:
     return record.reason is None and not has_unknown_fields(record.value)
-
-
-def _located(stretch: _Stretch, refused: Iterable[RefusedRecord]) -> Iterator[ReplayRefusal]:
-    """Refused records of a stretch on the path, with what they were replayed onto."""
-    base, path = stretch.base, stretch.path or ()
-    for each in refused:
-        status, below = COMMITTED, ()
-        if base is None or each.offset >= base.end_offset:
-            (status,) = (r.commit_status for r in path if r.first_offset <= each.offset < r.end_offset)
-            below = log_below(stretch.log, each.offset + 1)
-        yield ReplayRefusal(
-            each.offset,
-            each.leader_epoch,
-            each.type,
-            each.cause or "",
-            each.subject,
-            each.reason,
-            each.by_controllers_only,
-            status,
-            base.end_offset if base else 0,
-            base.content_digest if base else "",
-            digest_of(below),
-        )

@@ -25,6 +25,8 @@ class BatchCopy:
     held_by: tuple[Holder, ...]
 
 
+# At most this many refused records of a cluster, and batches out of order of a capture, are facts: the first.
+MOST_REFUSED, MOST_ORDER_FAULTS = 1000, 1000
 # Of an epoch in which batches differ, the conflicts at this many of the lowest base offsets are facts.
 MAX_CONFLICTS = 16
 

@@ -18,7 +18,6 @@ from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, Segm
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import Record, read_batch, read_log
 from kraft_core.format.segment import scan
-from kraft_core.format.snapshot import read_snapshot
 from kraft_core.format.varint import Buffer
 
 
@@ -48,7 +47,7 @@ class LogRecords:
         for capture in captures:
             for each in capture.epoch_ranges if capture.capture_id in directories else ():
                 self._held[each.leader_epoch].append((each.first_offset, each.end_offset, capture.capture_id))
-        self._holders = {key_of(s): s.held_in for s in snapshots if s.proves and s.held_in}
+        self._snapshots = {key_of(s): s for s in snapshots if s.proves and s.held_in}
         self._directories = directories
         self._contested = contested
         self._was_read: set[Part] = set()
@@ -70,10 +69,11 @@ class LogRecords:
 
     def of_checkpoint(self, key: CheckpointKey) -> CheckpointRecords:
         """The records of a checkpoint that proves what lies below it; notes those that lost their values."""
-        with _opened(self._directories[self._holders[key][0]], key) as (_, buf):
-            timestamp = read_snapshot(buf).last_contained_log_timestamp
+        snapshot = self._snapshots[key]
+        with _opened(self._directories[snapshot.held_in[0]], key) as (_, buf):
             records = tuple(record for record in read_log(buf) if isinstance(record, Record))
         self._lost_of_checkpoints[key] = tuple(record for record in records if record.is_lost)
+        timestamp = snapshot.last_contained_log_timestamp
         return CheckpointRecords(-1 if timestamp is None else timestamp, records)
 
     def lost_values(self) -> Iterator[UnreadableBytes]:
@@ -82,11 +82,11 @@ class LogRecords:
         not read yet.
         """
         yield from self._lost_of_logs()
-        for key, held_in in self._holders.items():
+        for key, snapshot in self._snapshots.items():
             if key not in self._lost_of_checkpoints:
                 self.of_checkpoint(key)
             lost = self._lost_of_checkpoints[key]
-            for capture_id in held_in if lost else ():
+            for capture_id in snapshot.held_in if lost else ():
                 directory = self._directories[capture_id]
                 with _opened(directory, key) as (checkpoint, _):
                     file = directory.relative(checkpoint.path)

@@ -168,13 +168,6 @@ def log_from(log: Log, offset: int) -> Log:
     )
 
 
-def log_below(log: Log, offset: int) -> Log:
-    """A log up to an offset (exclusive)."""
-    return tuple(
-        replace(part, end_offset=min(part.end_offset, offset)) for part in log if part.first_offset < offset
-    )
-
-
 def lies_on(checkpoint: CheckpointKey, log: Log) -> bool:
     """Whether a checkpoint ends where the log begins, or its last record is one of the log's."""
     if checkpoint.end_offset == log[0].first_offset:

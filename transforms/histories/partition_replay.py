@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from kraft_core.findings.facts import MOST_REFUSED
 from kraft_core.image import names
 from kraft_core.image.history import SNAPSHOT
 from kraft_core.image.replay_path import COMMITTED, PathCheckpoint
@@ -38,7 +39,7 @@ from transforms.histories.partition_events import (
     numbers,
 )
 from transforms.histories.partition_refusals import refused_records
-from transforms.histories.refused_records import MOST_REFUSED, AddRefused
+from transforms.histories.refused_records import AddRefused
 from transforms.histories.replay_plan import ReplayPlan, lowest_start
 from transforms.histories.replay_records import (
     WAS_READ,

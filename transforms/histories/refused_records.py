@@ -10,13 +10,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict
 from typing import Any
 
-from kraft_core.findings.snapshot_replays import Part, digest_of
+from kraft_core.findings.facts import MOST_REFUSED
+from kraft_core.findings.replay_refusals import replay_refusal
 from kraft_core.image.change import RefusedRecord
 from kraft_core.image.missing_records import MissingRecords
-from kraft_core.image.replay_path import COMMITTED, PathCheckpoint, Step
+from kraft_core.image.replay_path import PathCheckpoint, Step
 from transforms.histories.replay_plan import ReplayPlan
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.storage.location import Location
@@ -26,8 +27,6 @@ Row = dict[str, Any]
 AddRefused = Callable[[str, Sequence[RefusedRecord]], None]
 """Takes refused records of a cluster, each once or more often."""
 OfCluster = tuple[str, RefusedRecord]
-# At most this many refused records of a cluster are kept, the first in order.
-MOST_REFUSED = 1000
 REFUSAL = ("offset", "leader_epoch", "type", "cause", "subject", "reason", "by_controllers_only")
 
 
@@ -81,42 +80,7 @@ def _values(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
 
 
 def _rows(plan: ReplayPlan, record: RefusedRecord) -> Iterator[Row]:
-    """The row of a refused record; none where its path is no checkpoint, and no log from one or offset 0."""
-    replayed = _replayed(plan.steps, record)
-    if replayed is not None:
-        base, log, status = replayed
-        yield {
-            "cluster_id": plan.cluster_id,
-            **{name: getattr(record, name) for name in REFUSAL},
-            "commit_status": status,
-            "base_end_offset": base.end_offset if base else 0,
-            "base_content_digest": base.content_digest if base else "",
-            "log_digest": digest_of(tuple(log)),
-        }
-
-
-def _replayed(
-    steps: Iterable[Step], record: RefusedRecord
-) -> tuple[PathCheckpoint | None, list[Part], str] | None:
-    """The checkpoint (None: none) and the log that were replayed up to a record, and its commit status."""
-    base: PathCheckpoint | None = None
-    log: list[Part] = []
-    for step in steps:
-        if isinstance(step, PathCheckpoint):
-            base, log = step, []
-            if step.first_offset == record.offset:
-                return (base, log, COMMITTED) if step.leader_epoch == record.leader_epoch else None
-            continue
-        last = step.first_offset <= record.offset < step.end_offset
-        end = record.offset + 1 if last else step.end_offset
-        if log and log[-1].end_offset != step.first_offset:
-            return None
-        if log and log[-1].leader_epoch == step.leader_epoch:
-            log[-1] = replace(log[-1], end_offset=end)
-        else:
-            log.append(Part(step.leader_epoch, step.first_offset, end))
-        if last:
-            begins = base.end_offset if base else 0
-            whole = step.leader_epoch == record.leader_epoch and log[0].first_offset == begins
-            return (base, log, step.commit_status) if whole else None
-    return None
+    """The row of a refused record, if its path shows what it was replayed onto."""
+    found = replay_refusal(plan.steps, record)
+    if found is not None:
+        yield {"cluster_id": plan.cluster_id, **asdict(found)}

@@ -8,11 +8,12 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
+from kraft_core.findings.facts import MOST_ORDER_FAULTS
 from kraft_core.format.controller_dir import ControllerDir
 from kraft_core.format.log_files import parse_segment_name
 from transforms.ingest.captured_files import CAPTURED_AT_SOURCES, CaptureCopy, CapturedSegment
 from transforms.ingest.epoch_ranges import KEPT, FileEpochRange, join_ranges
-from transforms.ingest.order_faults import MOST_KEPT, order_faults
+from transforms.ingest.order_faults import order_faults
 from transforms.lake.arrow_rows import Row, moment
 from transforms.lake.tables import PARSER_VERSION
 
@@ -87,7 +88,7 @@ def _capture_row(
         "epoch_ranges": [_range_column(r) for r in joined],
         "snapshots": _snapshot_keys(checkpoints),
         "damage": sorted(damage, key=lambda d: (d["file"], d["position"])),
-        "order_faults": list(islice(order_faults(start, ranges, damage), MOST_KEPT)),
+        "order_faults": list(islice(order_faults(start, ranges, damage), MOST_ORDER_FAULTS)),
         "file_faults": fault_rows(copy.directory),
         "superseded_faults": None,
         "batches": sum(r.batches for r in joined),

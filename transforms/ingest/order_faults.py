@@ -13,9 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from transforms.ingest.epoch_ranges import FileEpochRange
 from transforms.lake.arrow_rows import Row
 
-# How many are kept of one capture, the first.
-MOST_KEPT = 1000
-
 
 def order_faults(start: int, ranges: Iterable[FileEpochRange], damage: Iterable[Row]) -> Iterator[Row]:
     """Rows of captures.order_faults, from ranges in the order of files and of positions in them.
