@@ -40,6 +40,9 @@ class Batch:
     records: list[RawRecord]
     is_broken: bool = False
 
+    def set_value(self, nth: int, value: bytes | None) -> None:
+        self.records[nth] = replace(self.records[nth], value=value)
+
     def encoded(self) -> bytes:
         first = self.records[0].offset
         made = bytearray(write_batch(first, self.leader_epoch, self.records, is_control=self.is_control))
@@ -158,8 +161,7 @@ def _one(rng: random.Random, field: Field, version: int) -> Any:
 
 def _replaced(rng: random.Random, log: MutableLog, change: Callable[[bytes], bytes | None]) -> None:
     batch, nth = rng.choice([(b, n) for b, n in log.data() if b.records[n].value])
-    raw = batch.records[nth]
-    batch.records[nth] = replace(raw, value=change(raw.value or b""))
+    batch.set_value(nth, change(batch.records[nth].value or b""))
 
 
 def unknown_type(rng: random.Random, log: MutableLog) -> None:
@@ -228,7 +230,7 @@ def tags(rng: random.Random, log: MutableLog) -> None:
 
     rest = [(b, n) for b, n in log.data() if (b.records[n].value or b"1")[-1] == 0]
     batch, nth = rng.choice(rest)
-    batch.records[nth] = replace(batch.records[nth], value=change(batch.records[nth].value or b""))
+    batch.set_value(nth, change(batch.records[nth].value or b""))
 
 
 def many_tags(rng: random.Random, log: MutableLog) -> None:
@@ -367,7 +369,7 @@ def no_metadata_version(_: random.Random, log: MutableLog) -> None:
     for batch, nth in log.data():
         raw = batch.records[nth]
         if METADATA_VERSION.encode() in (raw.value or b"") and (raw.value or b"")[1] == 12:
-            batch.records[nth] = replace(raw, value=written(20))
+            batch.set_value(nth, written(20))
 
 
 def refused_between(rng: random.Random, log: MutableLog, *, cut: bool = True) -> None:

@@ -40,6 +40,14 @@ def as_cluster(folder: Path, cluster: str) -> None:
     meta.write_text(meta.read_text().replace(f"cluster.id={CLUSTER}", f"cluster.id={cluster}"))
 
 
+def copied_quorum(quorum: Path, to: Path) -> Path:
+    """Copy the directories of one cluster to a new folder, whose name is the copy's cluster id."""
+    shutil.copytree(quorum, to)
+    for directory in to.glob("node-*"):
+        as_cluster(directory, to.name)
+    return to
+
+
 def copied(golden: Path, pattern: str, folder: Path, cluster: str) -> None:
     """Copy the captured directories of the pattern, with their times."""
     for found in sorted(golden.glob(pattern)):

@@ -119,7 +119,7 @@ def test_histories_that_cannot_be_made(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("flags", [(), pytest.param(("--validate",), marks=pytest.mark.long)])
+@pytest.mark.parametrize("flags", [(), ("--validate",)])
 def test_a_page_that_cannot_show_a_cluster(
     captures: Path, lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...]
 ) -> None:

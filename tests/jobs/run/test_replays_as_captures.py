@@ -5,7 +5,6 @@ know of them what a lake knows.
 from __future__ import annotations
 
 import random
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from kraft_core.plan.broker_plan import BrokerChange, plan_broker
 from kraft_core.plan.plan import plan
 from tests.jobs.lakes import run
 from tests.jobs.plan_metadata import lake_arguments
-from tests.jobs.run.test_any_order import as_cluster
+from tests.jobs.run.test_any_order import copied_quorum
 from tests.kraft_core.image.refused import UNKNOWN
 from tests.kraft_core.image.worlds import change_fields, partition_fields, topic_fields
 from tests.long.load_mutations import Batch, MutableLog, written
@@ -60,7 +59,7 @@ def in_log(offset: int, *values: bytes, nodes: tuple[int, ...] = NODES) -> Damag
             for batch, nth in log.data():
                 record = batch.records[nth]
                 if rest and record.offset >= offset and record.value and record.value[1] == NO_OP:
-                    batch.records[nth] = replace(record, value=rest.pop(0))
+                    batch.set_value(nth, rest.pop(0))
             assert not rest
             log.write()
 
@@ -94,7 +93,7 @@ def first_value(value: bytes) -> Callable[[MutableLog], None]:
 
     def change(file: MutableLog) -> None:
         batch, nth = file.data()[0]
-        batch.records[nth] = replace(batch.records[nth], value=value)
+        batch.set_value(nth, value)
 
     return change
 
@@ -249,10 +248,7 @@ DAMAGES = {name: damage for name, (damage, _) in CASES.items()} | {
 def captures(golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("replays")
     for cluster, damage in DAMAGES.items():
-        shutil.copytree(golden / "uncommitted-truncation/after", folder / cluster)
-        for directory in (folder / cluster).glob("node-*"):
-            as_cluster(directory, cluster)
-        damage(folder / cluster)
+        damage(copied_quorum(golden / "uncommitted-truncation/after", folder / cluster))
     return folder
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from kraft_core.plan.plan import plan
 from kraft_core.plan.upgrade import plan_upgrade, release_upgrade
 from tests.jobs.lakes import run
 from tests.jobs.plan_metadata import both_metadata
-from tests.jobs.run.test_any_order import as_cluster
+from tests.jobs.run.test_any_order import copied_quorum
 
 LEADER, FOLLOWER = 2, 1
 
@@ -59,10 +58,8 @@ CASES: dict[str, tuple[int, str, Callable[[Path], None], tuple[str, str, str]]] 
 def captures(golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("unread")
     for cluster, (node, file, change, _) in CASES.items():
-        shutil.copytree(golden / "uncommitted-truncation/after", folder / cluster)
-        for directory in (folder / cluster).glob("node-*"):
-            as_cluster(directory, cluster)
-        change(folder / cluster / f"node-{node}" / LOG_DIR_NAME / file)
+        copy = copied_quorum(golden / "uncommitted-truncation/after", folder / cluster)
+        change(copy / f"node-{node}" / LOG_DIR_NAME / file)
     return folder
 
 

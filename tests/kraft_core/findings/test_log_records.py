@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,7 @@ def without_values(folder: Path, first: int, *nodes: int) -> None:
         log = MutableLog.of(folder / f"node-{node}" / LOG / f"{0:020}.log")
         for batch, nth in log.data():
             if batch.records[nth].offset >= first:
-                batch.records[nth] = replace(batch.records[nth], value=b"")
+                batch.set_value(nth, b"")
         log.write()
 
 
