@@ -187,9 +187,9 @@ def copied_between(
     lower bound (by the leader's clock; of a checkpoint's header by its writer's), and there is no upper one:
     the time of reading is not a property of the capture.
     """
-    newest = max(
-        [*(epoch_range.last_appended_at for epoch_range in epoch_ranges), *header_timestamps], default=None
-    )
+    times = [epoch_range.last_appended_at for epoch_range in epoch_ranges]
+    times += header_timestamps
+    newest = max(times, default=None)
     for stated in STATED_SOURCES:
         if source == stated and (newest is None or newest - captured_at <= CLOCK_SKEW_MS):
             return captured_at, captured_at, stated

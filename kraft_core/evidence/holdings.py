@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby
-from operator import itemgetter
+from operator import itemgetter, le
 
 from kraft_core.evidence.facts import Capture, EpochRange
 from kraft_core.evidence.shared_parts import distinct_ranges
@@ -239,9 +239,10 @@ def copied_by(capture: Capture) -> int | None:
 
     The stated time is when copying began: what is in the copy and was appended later was copied later.
     """
-    if capture.captured_until is None:
-        return None
-    return max([capture.captured_until, *(held.last_appended_at for held in capture.epoch_ranges[-1:])])
+    until, ranges = capture.captured_until, capture.epoch_ranges
+    if until is None or not ranges:
+        return until
+    return max(until, ranges[-1].last_appended_at)
 
 
 def _went_back(captures: tuple[Capture, ...]) -> Iterator[Capture]:
@@ -251,7 +252,10 @@ def _went_back(captures: tuple[Capture, ...]) -> Iterator[Capture]:
     (before Kafka 3.7), it may be a new disk of the node, which forgot as much.
     """
     stated = [c for c in captures if c.captured_until is not None and _has_log(c)]
-    copied = sorted((copied_by(c) or 0, _held(c)) for c in stated)
+    held = list(map(_held, stated))
+    if all(map(le, held, held[1:])) and all(map(le, held, map(_reached, stated))):
+        return
+    copied = sorted((copied_by(c) or 0, of_it) for c, of_it in zip(stated, held, strict=True))
     gone, nth, highest = False, 0, (-1, 0)
     for captured_at, same_time in groupby(stated, key=lambda capture: capture.captured_at):
         found = list(same_time)
@@ -274,13 +278,9 @@ def _reached(capture: Capture) -> tuple[int, int]:
 
 def _held(capture: Capture) -> tuple[int, int]:
     """The last epoch and the end of its batches, or the epoch it was in if that is higher."""
-    epoch, end = (
-        (capture.epoch_ranges[-1].leader_epoch, capture.epoch_ranges[-1].end_offset)
-        if capture.epoch_ranges
-        else (-1, 0)
-    )
-    in_epoch = -1 if capture.in_epoch is None else capture.in_epoch
-    return (in_epoch, 0) if in_epoch > epoch else (epoch, end)
+    ranges, in_epoch = capture.epoch_ranges, capture.in_epoch
+    epoch, end = (ranges[-1].leader_epoch, ranges[-1].end_offset) if ranges else (-1, 0)
+    return (in_epoch, 0) if in_epoch is not None and in_epoch > epoch else (epoch, end)
 
 
 def cached_epoch(capture: Capture, offset: int) -> int | None:

@@ -26,6 +26,8 @@ from kraft_core.raft.voters import ReplicaKey, VoterSet
 
 # Captures go by time, so that those with equal logs are close together.
 KEPT_LOGS = 16
+# Stands for the end of a log that goes on behind all that rules look at; no offset.
+_BEHIND = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class CapturedLogs:
     def __init__(self, known: Conclusions, conflicts: tuple[BatchConflict, ...]) -> None:
         self._control = _control_batches(known.facts.control_records)
         self._bases = {epoch: [c.batch.base_offset for c in cs] for epoch, cs in self._control.items()}
+        self._ends = {epoch: max(c.batch.end_offset for c in cs) for epoch, cs in self._control.items()}
         self._copies = {
             (conflict.leader_epoch, conflict.base_offset): conflict.copies for conflict in conflicts
         }
@@ -85,7 +88,7 @@ class CapturedLogs:
         self._last: tuple[Capture, JudgedLog] | None = None
         # A number for what ranges cover. By the object, too, which is held so that no other one has its id.
         self._numbers: dict[tuple[tuple[int, int, int], ...], int] = {}
-        self._numbered: dict[int, tuple[tuple[EpochRange, ...], int]] = {}
+        self._numbered: dict[tuple[int, bool], tuple[tuple[EpochRange, ...], int]] = {}
         # By capture id; of a checkpoint whose captures are unknown, by replica.
         self._snapshots: defaultdict[str | ReplicaKey, list[tuple[int, SnapshotFacts]]] = defaultdict(list)
         for nth, snapshot in enumerate(filter(_is_usable, known.facts.snapshots)):
@@ -95,10 +98,6 @@ class CapturedLogs:
     def snapshots(self, capture: Capture) -> list[SnapshotFacts]:
         """The complete checkpoints of a capture; of the bootstrap ones, that with the voters."""
         return [snapshot for _, snapshot in self._held(capture)]
-
-    def snapshot_numbers(self, capture: Capture) -> tuple[int, ...]:
-        """Which of the cluster's checkpoints these are."""
-        return tuple(nth for nth, _ in self._held(capture))
 
     def _held(self, capture: Capture) -> list[tuple[int, SnapshotFacts]]:
         """Its checkpoints, numbered."""
@@ -113,22 +112,48 @@ class CapturedLogs:
 
     def content(self, capture: Capture) -> Hashable:
         """What its log is made of: captures of which that is equal, of any replica, have equal logs."""
+        return self._content(capture, self._held(capture), with_end=True)
+
+    def outline(self, capture: Capture) -> Hashable:
+        """Its content, without the end of a log that goes on behind everything that rules look at in one log.
+
+        That is control batches, ends of checkpoints and entries of leader-epoch-checkpoint: how far a log goes
+        on behind these does not matter to whether a rule finds anything in it.
+        """
+        held = self._held(capture)
+        return self._content(capture, held, with_end=not self._goes_on(capture, held))
+
+    def _goes_on(self, capture: Capture, held: Iterable[tuple[int, SnapshotFacts]]) -> bool:
+        if not capture.epoch_ranges:
+            return False
+        last = capture.epoch_ranges[-1]
+        return (
+            last.end_offset > self._ends.get(last.leader_epoch, 0)
+            and all(last.end_offset > snapshot.end_offset for _, snapshot in held)
+            and all(last.end_offset > start for _, start in capture.leader_epoch_checkpoint or ())
+        )
+
+    def _content(
+        self, capture: Capture, held: Iterable[tuple[int, SnapshotFacts]], *, with_end: bool
+    ) -> Hashable:
         return (
             capture.log_start_offset,
             capture.leader_epoch_checkpoint,
-            self._number(capture.epoch_ranges),
-            self.snapshot_numbers(capture),
+            self._number(capture.epoch_ranges, with_end),
+            tuple(nth for nth, _ in held),
             # Of batches that differ, copies name who holds which.
             capture.replica if self._copies else None,
         )
 
-    def _number(self, epoch_ranges: tuple[EpochRange, ...]) -> int:
-        """Of ranges that cover the same offsets of the same epochs."""
-        known = self._numbered.get(id(epoch_ranges))
+    def _number(self, epoch_ranges: tuple[EpochRange, ...], with_end: bool) -> int:
+        """Of ranges that cover the same offsets of the same epochs. with_end: of the last one, too."""
+        known = self._numbered.get((id(epoch_ranges), with_end))
         if known is None:
-            places = tuple((r.leader_epoch, r.first_offset, r.end_offset) for r in epoch_ranges)
-            known = epoch_ranges, self._numbers.setdefault(places, len(self._numbers))
-            self._numbered[id(epoch_ranges)] = known
+            places = [(r.leader_epoch, r.first_offset, r.end_offset) for r in epoch_ranges]
+            if not with_end:
+                places[-1] = *places[-1][:2], _BEHIND
+            known = epoch_ranges, self._numbers.setdefault(tuple(places), len(self._numbers))
+            self._numbered[id(epoch_ranges), with_end] = known
         return known[1]
 
     def _shared(self, capture: Capture) -> JudgedLog:

@@ -69,13 +69,14 @@ class ClusterView:
     def content(self, capture: Capture) -> Hashable:
         """Everything of a capture but when it was taken, and its id where no fault is known by it.
 
-        And but whose it is, where its log has no gap: what lies in one, others of the replica may hold.
+        But whose it is, where its log has no gap: what lies in one, others of the replica may hold. And but
+        how far its log goes on (CapturedLogs.outline).
         """
         is_dated = capture.captured_until is not None, capture.captured_from is not None
         return (
-            self.logs.content(capture),
+            self.logs.outline(capture),
             None if capture.is_contiguous else capture.replica,
-            capture.log_end_offset,
+            None if capture.log_end_offset is None else capture.log_end_offset - capture.segments_end,
             capture.quorum_state_epoch,
             capture.consistent,
             capture.readable,
