@@ -37,6 +37,7 @@ from transforms.lake.arrow_rows import Row
 from transforms.lake.delta_rs import among, rows_with
 from transforms.lake.isolation import is_of_task
 from transforms.lake.lake import Lake
+from transforms.lake.lives import expanded, kafka_id
 from transforms.lake.spark_rows import to_rows
 from transforms.lake.storage import shown_configs
 from transforms.lake.tables import BROKER_DIRECTORIES, CAPTURES, LOADED, OBSERVATIONS, SEGMENTS
@@ -50,7 +51,7 @@ Fetch = Callable[[Iterable[Path]], Collection[Path]]
 class PendingCommit:
     """Rows of captures, segments, observations and brokers' directories that the run will commit last.
 
-    counts: what it counted.
+    counts: what it counted. kafka_ids: the cluster ids of meta.properties that captures and segments are of.
     """
 
     captures: dict[str, Row] = field(default_factory=dict)
@@ -58,6 +59,7 @@ class PendingCommit:
     observations: list[Row] = field(default_factory=list)
     broker_directories: list[Row] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
+    kafka_ids: set[str] = field(default_factory=set[str])
 
     @property
     def clusters(self) -> set[str]:
@@ -145,7 +147,8 @@ def without_reading(plan: ReadPlan, new: NewCaptures) -> PendingCommit:
         "describe_outputs": len(plan.described),
         "describe_outputs_read": len(new.described),
     }
-    pending = PendingCommit(counts=counts)
+    kafka_ids = {copy.who.cluster_id for copy in new.unread} | set(map(kafka_id, new.known.values()))
+    pending = PendingCommit(counts=counts, kafka_ids=kafka_ids)
     for file in new.described:
         pending.observations += observation_rows(file.cluster_id, file.observation_id, file.observations)
     pending.broker_directories += [each.row for each in new.broker_dirs]
@@ -233,10 +236,12 @@ def commit(lake: Lake, pending: PendingCommit, run_columns: Row) -> None:
     if pending.broker_directories:
         rows = [row | run_columns for row in pending.broker_directories]
         lake.put(BROKER_DIRECTORIES, rows, by="capture_id")
+    # A capture's id comes of its cluster id, too: no other one has its rows.
+    clusters = expanded(lake.path, pending.kafka_ids)
     if pending.segments:
-        lake.put(SEGMENTS, pending.segments, by="capture_id")
+        lake.put(SEGMENTS, pending.segments, by="capture_id", clusters=clusters)
     if pending.captures:
-        lake.put(CAPTURES, list(pending.captures.values()), by="capture_id")
+        lake.put(CAPTURES, list(pending.captures.values()), by="capture_id", clusters=clusters)
         remove_superseded(lake, pending.captures.values())
 
 

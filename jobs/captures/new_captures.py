@@ -123,7 +123,7 @@ def _read_segments(
     is_whole = (ds.field("bytes_read") == ds.field("size_bytes")) & ds.field("epoch_ranges").is_valid()
     is_current = ds.field("parser_version") == PARSER_VERSION
     columns = ["capture_id", "base_offset", "size_bytes", "bytes_read"]
-    rows = rows_with(lake, SEGMENTS, columns, recent & (is_whole | is_current), **planned)
+    rows = rows_with(lake, SEGMENTS, columns, recent, is_whole | is_current, **planned)
     return {(row["capture_id"], row["base_offset"]): row for row in rows}
 
 

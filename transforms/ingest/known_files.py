@@ -144,7 +144,7 @@ def _longest_of(lake: Location, ids: Mapping[str, Iterable[str]], wanted: pa.Tab
         lake,
         SEGMENTS,
         ("capture_id", *REPLICA_SEGMENT, *SAME_SEGMENT),
-        where=(pc.field("parser_version") == PARSER_VERSION) & pc.field("epoch_ranges").is_valid(),
+        also=(pc.field("parser_version") == PARSER_VERSION) & pc.field("epoch_ranges").is_valid(),
         cluster_id=chain.from_iterable(ids.values()),
     )
     stored = _under_kafka_ids(stored, ids)

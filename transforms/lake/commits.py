@@ -13,10 +13,11 @@ import hashlib
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -163,18 +164,30 @@ class TableWriter:
         with self._loaded(table) as held:
             return held.transaction_version(self._load_name(table, held, load_id)) is not None
 
-    def put(self, table: Table, rows: Iterable[Row], by: str, gives_back: bool = False) -> None:
+    def put(
+        self,
+        table: Table,
+        rows: Iterable[Row],
+        by: str,
+        clusters: Collection[str] | None = None,
+        gives_back: bool = False,
+    ) -> None:
         """Insert or update rows of a table that exists by its key, of which `by` is a selective column.
 
-        So is the cluster, if it is in the key: row groups are sorted by it.
+        So is the cluster, if it is in the key: row groups are sorted by it. If it is not, clusters: those of
+        which the table may hold rows with one of the keys; None: of any, so that all row groups are read.
         gives_back: this is the last commit of the lease, in `runs`.
         """
         some = list(rows)
-        by_columns = {by} | ({CLUSTER} & set(table.key))
+        wanted: dict[str, Collection[Any]] = {by: {row[by] for row in some}}
+        if CLUSTER in table.key:
+            wanted[CLUSTER] = {row[CLUSTER] for row in some}
+        elif clusters is not None:
+            wanted[CLUSTER] = clusters
         transactions = [Transaction(GIVEN_BACK, self.lease)] if gives_back and self.lease is not None else []
 
         def change(held: DeltaTable) -> FileChange | None:
-            made = self._stored(table, held).merged(some, table.key, by_columns)
+            made = self._stored(table, held).merged(some, table.key, wanted)
             return None if made is None else replace(made, transactions=transactions)
 
         self._change(table, change)

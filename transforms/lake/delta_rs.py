@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from operator import or_
+from operator import and_, or_
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from deltalake import DeltaTable
 from transforms.lake.arrow_rows import Row, each_cluster, python_rows
 from transforms.lake.clustering import CLUSTER
 from transforms.lake.row_groups import holding
+from transforms.lake.storage.footers import with_footers
 from transforms.lake.storage.foreign_files import readable
 from transforms.lake.storage.location import Location, StoreUrl
 from transforms.lake.storage.table_folders import (
@@ -43,15 +44,18 @@ def rows_with(
     table: Table,
     columns: Sequence[str] | None = None,
     where: ds.Expression | None = None,
+    also: ds.Expression | None = None,
     **wanted: Iterable[Any],
 ) -> list[Row]:
     """The rows that meet `where` and whose named columns are among the wanted values; times are in UTC.
 
     columns: None for all. Empty where the table does not exist. Files are skipped by their statistics.
+    also: what the rows must meet, too, but row groups are not chosen by: what most rows meet, or what takes
+    long to decode.
     """
     if not exists(lake, table):
         return []
-    return python_rows(arrow_with(lake, table, columns or table.names, where, **wanted))
+    return python_rows(arrow_with(lake, table, columns or table.names, where, also, **wanted))
 
 
 def rows_with_value(
@@ -74,6 +78,7 @@ def arrow_with(
     table: Table,
     columns: Sequence[str],
     where: ds.Expression | None = None,
+    also: ds.Expression | None = None,
     **wanted: Iterable[Any],
 ) -> pa.Table:
     """The rows that rows_with returns, of a table that exists, as an Arrow table.
@@ -82,7 +87,9 @@ def arrow_with(
     """
     values = {name: sorted(some) for name, some in wanted.items()}
     condition = _condition(where, values) if values or where is not None else None
-    return _columns(opened(lake, table, where=condition), columns, condition, values.get(CLUSTER))
+    stored = opened(lake, table, where=condition)
+    alone = _is_alone(where, values)
+    return _columns(stored, columns, condition, values.get(CLUSTER), also=also, of_clusters_alone=alone)
 
 
 def by_cluster(
@@ -122,7 +129,15 @@ def each_row(
 def columns_with(stored: ds.Dataset, columns: Sequence[str], **wanted: Iterable[Any]) -> pa.Table:
     """The rows that arrow_with returns, of a table that `opened` returned."""
     values = {name: sorted(some) for name, some in wanted.items()}
-    return _columns(stored, columns, among(values) if values else None, values.get(CLUSTER))
+    condition = among(values) if values else None
+    return _columns(
+        stored, columns, condition, values.get(CLUSTER), of_clusters_alone=_is_alone(None, values)
+    )
+
+
+def _is_alone(where: ds.Expression | None, values: Mapping[str, Iterable[Any]]) -> bool:
+    """Whether a condition is one of clusters alone."""
+    return where is None and list(values) == [CLUSTER]
 
 
 def _columns(
@@ -131,11 +146,19 @@ def _columns(
     condition: ds.Expression | None,
     clusters: Sequence[str] | None,
     valid: str | None = None,
+    *,
+    also: ds.Expression | None = None,
+    of_clusters_alone: bool = False,
 ) -> pa.Table:
-    """clusters, valid: as of `holding`."""
+    """clusters, valid, of_clusters_alone: as of `holding`; also: as of rows_with."""
     held = set(stored.schema.names)
-    found = stored if condition is None else holding(stored, condition, clusters, valid)
-    rows = found.to_table([name for name in columns if name in held], filter=condition)
+    if condition is None:
+        found = stored
+    else:
+        found = holding(stored, condition, clusters, valid, of_clusters_alone=of_clusters_alone)
+    every = [each for each in (condition, also) if each is not None]
+    meeting = reduce(and_, every) if every else None
+    rows = found.to_table([name for name in columns if name in held], filter=meeting)
     for index, name in enumerate(columns):
         if name not in held:
             rows = rows.add_column(index, name, pa.nulls(len(rows)))
@@ -241,10 +264,11 @@ def dataset(folder: Location, written: DeltaTable, where: ds.Expression | None =
     """
     found = written.to_pyarrow_dataset(filesystem=arrow_files(folder))
     assert isinstance(found, ds.FileSystemDataset)
-    if not isinstance(folder, StoreUrl):
-        return readable(found, folder)
     added = pa.table(written.get_add_actions())
     sizes = dict(zip(added["path"].to_pylist(), added["size_bytes"].to_pylist(), strict=True))
+    found = with_footers(found, folder, sum(sizes.values()))
+    if not isinstance(folder, StoreUrl):
+        return readable(found, folder)
     wanted = list(found.get_fragments(filter=where))
     here, copied = copied_files(folder, {fragment.path: sizes[fragment.path] for fragment in wanted})
     fragments = [

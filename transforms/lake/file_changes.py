@@ -6,7 +6,7 @@ The rows of files are written piece by piece by Arrow.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -107,12 +107,13 @@ class StoredTable:
         added = self._written(row_groups(self._batches(new, rest, ~where)))
         return FileChange([*added, *files], removed)
 
-    def merged(self, rows: Sequence[Row], key: Sequence[str], by: Collection[str]) -> FileChange | None:
+    def merged(
+        self, rows: Sequence[Row], key: Sequence[str], wanted: Mapping[str, Collection[Any]]
+    ) -> FileChange | None:
         """Insert rows, or put them in place of those with the same key. None if there are none.
 
-        by: the columns of the key by which rows are looked up.
+        wanted: by column the values that stored rows with one of the keys have.
         """
-        wanted = {name: {row[name] for row in rows} for name in by}
         where, clusters = among(wanted), wanted.get(CLUSTER)
         held = holding(self.rows(where), where, None if clusters is None else sorted(clusters))
         found = held.to_table(filter=where).to_pylist()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -107,10 +107,12 @@ class Lake:
             self.writer.add_files(table, written, load_id)
         return sum(file["row_count"] for file in written)
 
-    def put(self, table: Table, rows: Sequence[Row], by: str) -> None:
-        """Insert or update a few rows by the table's key, of which `by` is a selective string column."""
+    def put(
+        self, table: Table, rows: Sequence[Row], by: str, clusters: Collection[str] | None = None
+    ) -> None:
+        """Insert or update a few rows by the table's key, as TableWriter.put does."""
         self.create(table)
-        self.writer.put(table, rows, by)
+        self.writer.put(table, rows, by, clusters)
 
     def replace(self, table: Table, rows: DataFrame, clusters: Sequence[str]) -> None:
         """Replace all rows of the clusters."""

@@ -15,19 +15,27 @@ from transforms.lake.clustering import CLUSTER
 LARGE_ROWS = 64 * 1024
 # Rows and fragments of which the columns of a condition are in memory at once.
 ROWS_AT_ONCE, FRAGMENTS_AT_ONCE = 16 * 1024, 4
+# So many row groups for each wanted cluster are read without a look at whose rows they have.
+MOST_OF_A_CLUSTER = 4
 # Arrow's column of a scan: the place of a row's fragment in the dataset.
 _NUMBER = "__fragment_index"
 
 
 def holding(
-    stored: ds.Dataset, condition: ds.Expression, clusters: Sequence[str] | None, valid: str | None = None
+    stored: ds.Dataset,
+    condition: ds.Expression,
+    clusters: Sequence[str] | None,
+    valid: str | None = None,
+    *,
+    of_clusters_alone: bool = False,
 ) -> ds.Dataset:
     """Of a large table the row groups with a row that meets a condition; all of a small one.
 
     clusters: rows of others do not meet the condition; None: they may. valid: rows that are null in this
     field of a struct (struct.field) do not; Arrow does not ask its statistics. Arrow decodes all columns of
     every row group that the statistics do not rule out, and compares these with a single value, not with a
-    list.
+    list. of_clusters_alone: every row of the clusters meets the condition; then a few without any may be
+    among the row groups.
     """
     fragments = list(stored.get_fragments(filter=condition))
     if sum(fragment.count_rows() for fragment in fragments) < LARGE_ROWS:
@@ -41,6 +49,9 @@ def holding(
     ]
     candidates = ds.FileSystemDataset(groups, stored.schema, stored.format, stored.filesystem)
     if len(groups) <= 1:  # it has the rows, or there are none
+        return candidates
+    # Where there are few for each cluster, rows are sorted by it, and nearly each of these has some.
+    if of_clusters_alone and wanted is not None and len(groups) <= MOST_OF_A_CLUSTER * len(wanted):
         return candidates
     meeting = candidates.to_batches(
         columns=[_NUMBER],
