@@ -68,12 +68,12 @@ class LogEnds:
         return ", ".join(f"{label(voter.key)} {self._end_words(voter, as_of)}" for voter in voters.voters)
 
     def _end_words(self, voter: Voter, as_of: int) -> str:
-        counted = self._counted(voter)
-        firsts = [first for ends in counted if (first := ends.first_since(as_of)) is not None]
-        if not firsts or len(firsts) < len(counted):
+        found = [ends.from_then_on(as_of) for ends in self._counted(voter)]
+        known = [each for each in found if each is not None]
+        if not known or len(known) < len(found):
             return "not known from then on"
-        end = max(int(ends.lowest_since(as_of)) for ends in counted)
-        return f"at {end} (by {', '.join(sorted({capture.time_source for capture in firsts}))})"
+        sources = {first.time_source for first, _ in known}
+        return f"at {max(end for _, end in known)} (by {', '.join(sorted(sources))})"
 
     def _lowest(self, voter: Voter, moments: Sequence[int]) -> list[float]:
         """The lowest log end from each moment on; of an id by itself, all its directories count."""

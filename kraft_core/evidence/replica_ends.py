@@ -46,6 +46,11 @@ class ReplicaEnds:
         nth = bisect_left(self.times, at)
         return self.captures[nth] if nth < len(self.captures) else None
 
+    def from_then_on(self, at: int) -> tuple[Capture, int] | None:
+        """The first of those, and the lowest end of all; None where there are none."""
+        nth = bisect_left(self.times, at)
+        return (self.captures[nth], self.lowest[nth]) if nth < len(self.captures) else None
+
     def lowest_since(self, at: int) -> float:
         """The lowest end of those; infinite where there are none."""
         nth = bisect_left(self.times, at)

@@ -117,8 +117,8 @@ class CapturedLogs:
     def outline(self, capture: Capture) -> Hashable:
         """Its content, without the end of a log that goes on behind everything that rules look at in one log.
 
-        That is control batches, ends of checkpoints and entries of leader-epoch-checkpoint: how far a log goes
-        on behind these does not matter to whether a rule finds anything in it.
+        That is control batches, ends of checkpoints and entries of leader-epoch-checkpoint: how far a log
+        goes on behind these does not matter to whether a rule finds anything in it.
         """
         held = self._held(capture)
         return self._content(capture, held, with_end=not self._goes_on(capture, held))

@@ -27,6 +27,8 @@ from transforms.lake.table_files import TableFile, row_groups
 # A file of this many bytes is not joined with others, and joined files have about as many; and the bytes in
 # memory of the rows of a file, which shrink to a fraction of that.
 TARGET_BYTES, TARGET_MEMORY_BYTES = 100 * 1024 * 1024, 1024 * 1024 * 1024
+# Files of so many bytes are sorted together.
+SORTED_BYTES = 512 * 1024 * 1024
 # Of files that are written again, this many rows are decoded at a time.
 ROWS_AT_ONCE = 16 * 1024
 
@@ -177,10 +179,10 @@ class StoredTable:
 
 
 def _bins(files: Sequence[StoredFile]) -> Iterator[list[StoredFile]]:
-    """Successive files that together have about TARGET_BYTES, at least two in each."""
+    """Successive files that together have about SORTED_BYTES, at least two in each."""
     held: list[StoredFile] = []
     for file in files:
-        if held and sum(f.size_bytes for f in held) + file.size_bytes > TARGET_BYTES:
+        if held and sum(f.size_bytes for f in held) + file.size_bytes > SORTED_BYTES:
             if len(held) > 1:
                 yield held
             held = []

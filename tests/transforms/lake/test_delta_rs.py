@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 from chispa import assert_df_equality
 from pyspark.sql.types import DataType, StructField, StructType
@@ -17,12 +19,13 @@ from transforms.lake.commits import TableWriter
 from transforms.lake.delta_rs import among, each_row, greatest, rows_by_cluster, rows_with
 from transforms.lake.lake import Lake
 from transforms.lake.spark_rows import parse_type
-from transforms.lake.storage import prepare_lake
+from transforms.lake.storage import footers, prepare_lake
 from transforms.lake.tables import (
     BROKERS,
     EXPECTATION_RESULTS,
     EXPIRED_CAPTURES,
     RUNS,
+    SEGMENTS,
     SNAPSHOTS,
     TABLES,
     VOTER_SETS,
@@ -60,6 +63,20 @@ def test_rows_are_put_by_key(tmp_path: Path) -> None:
     held = [tuple(row.values()) for row in rows_with(tmp_path, EXPIRED_CAPTURES, NAMES)]
     assert sorted(held) == [("a", "x", 1), ("a", "y", 5), ("a", "z", 3), ("o'b", "y", 4)]
     assert len(rows_with(tmp_path, EXPIRED_CAPTURES, NAMES, cluster_id=["a"])) == 3
+
+
+@pytest.mark.parametrize("clusters", [None, ["a", "a/1", "b"]])
+def test_rows_whose_key_has_no_cluster_are_put_among_those_of_the_clusters(
+    tmp_path: Path, clusters: list[str] | None
+) -> None:
+    """A capture may have moved to another life of its cluster id."""
+    writer = TableWriter(tmp_path, None)
+    writer.create(SEGMENTS)
+    for cluster, size in (("a", 1), ("a/1", 2), ("b", 3)):
+        row = a_row(SEGMENTS, cluster_id=cluster, capture_id="x", base_offset=0, size_bytes=size)
+        writer.put(SEGMENTS, [row], by="capture_id", clusters=clusters)
+        (held,) = rows_with(tmp_path, SEGMENTS, ["cluster_id", "size_bytes"])
+        assert held == {"cluster_id": cluster, "size_bytes": size}
 
 
 @pytest.mark.parametrize("shared", [0, 3], ids=["a file a cluster", "shared files"])
@@ -175,6 +192,40 @@ def test_a_large_table_gives_the_rows_of_a_small_one(
         list(each_row(nights, EXPIRED_CAPTURES, NAMES, **wanted)),
     ):
         assert sorted(found, key=lambda row: row["capture_id"]) == by_id
+
+
+def test_rows_must_meet_what_row_groups_are_not_chosen_by(
+    nights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_groups, "LARGE_ROWS", 1)
+    also = ds.field("captured_at") == NOON
+    for wanted in ({"cluster_id": ["c03", "c17"]}, {"cluster_id": ["c03"], "capture_id": ["3-0", "3-1"]}):
+        found = rows_with(nights, EXPIRED_CAPTURES, NAMES, also=also, **wanted)
+        assert [row["capture_id"] for row in found] == ["3-0", "17-0"][: len(found)]
+        assert len(found) == len(wanted["cluster_id"])
+    everywhere = rows_with(nights, EXPIRED_CAPTURES, NAMES, also=also)
+    assert {row["capture_id"] for row in everywhere} == {f"{c}-0" for c in range(20)}
+
+
+def test_footers_of_a_large_table_are_read_once(nights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also once its version has moved: data files stay what they are."""
+    monkeypatch.setattr(footers, "LARGE_BYTES", 0)
+    monkeypatch.setattr(row_groups, "LARGE_ROWS", 1)
+    wanted = {"cluster_id": ["c03"]}
+    rows = rows_with(nights, EXPIRED_CAPTURES, NAMES, **wanted)
+    assert len(rows) == 10
+    files = list((nights / EXPIRED_CAPTURES.name).glob("*.parquet"))
+    for file in files:  # no footer can be read any more
+        content = file.read_bytes()
+        file.write_bytes(content[:-8] + bytes(8))
+    TableWriter(nights, None).append(EXPIRED_CAPTURES, [expired("c03", "3-10", 0)])
+    again = rows_with(nights, EXPIRED_CAPTURES, NAMES, **wanted)
+    assert [row for row in again if row["capture_id"] != "3-10"] == rows
+    assert len(again) == 11
+    TableWriter(nights, None).create(RUNS)
+    rows_with(nights, RUNS, ["run_id"])  # of another large table: its footers are kept instead
+    with pytest.raises((OSError, pa.ArrowException)):
+        rows_with(nights, EXPIRED_CAPTURES, NAMES, **wanted)
 
 
 def test_the_greatest_values_are_those_of_all_rows(nights: Path) -> None:

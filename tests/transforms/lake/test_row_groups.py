@@ -91,6 +91,22 @@ def test_row_groups_of_other_clusters_are_left_out_by_their_statistics(
     assert read[0].count(2) == 10
 
 
+def test_few_row_groups_of_clusters_are_not_looked_into(
+    stored: ds.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of clusters alone, where rows are sorted: the same rows, of few row groups more."""
+    monkeypatch.setattr(row_groups, "LARGE_ROWS", 1)
+    for few, most in ((0, 30), (30, 30)):
+        monkeypatch.setattr(row_groups, "MOST_OF_A_CLUSTER", few)
+        for clusters in wanted_clusters():
+            condition = among({"cluster_id": clusters})
+            found = holding(stored, condition, clusters, of_clusters_alone=True)
+            just = holding(stored, condition, clusters)
+            assert rows(found, condition) == rows(just, condition)
+            count, least = (len(list(each.get_fragments())) for each in (found, just))
+            assert least <= count <= (most if few else least)
+
+
 @pytest.mark.parametrize("with_statistics", [True, False])
 def test_row_groups_without_a_value_of_a_struct(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_statistics: bool
