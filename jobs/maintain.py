@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         settle_lives(job.lake, job.record)
         job.derive(sorted({*clusters, *job.half_done()}))
         answers = forget_answers(job, args)
-        compacted = compact(job.lake.writer, job.progress, most=1)
+        compacted = compact(job.lake.writer, job.progress, most=1, whole=True)
         removed = vacuum(job)
         aborted = abort_unfinished(job)
         job.record.counts |= {

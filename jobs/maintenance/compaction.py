@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from jobs.runtime.progress import Counted, Progress
 from transforms.lake import delta_rs
 from transforms.lake.commits import TableWriter
+from transforms.lake.joined_files import SMALL_BYTES
 from transforms.lake.storage.location import Location, StoreUrl
 from transforms.lake.storage.table_folders import may_have_grown
 from transforms.lake.tables import RUNS, TABLES, Table
 
-# A table is compacted once more than this many of its files are smaller than that; in a store, each takes a
-# request to read it, and kraftlake follow reads them in every pass.
-SMALL_BYTES = 16 * 1024 * 1024
+# A table is compacted once more than this many of its files are small; in a store, each takes a request to
+# read it, and kraftlake follow reads them in every pass.
 MOST_SMALL_FILES, MOST_IN_STORE, MOST_FOLLOWED = 50, 12, 12
 
 
@@ -24,15 +24,20 @@ def compact_written(writer: TableWriter, progress: Progress, most: int) -> None:
 
 
 def compact(
-    writer: TableWriter, progress: Progress, most: int, tables: Iterable[Table] = TABLES
+    writer: TableWriter,
+    progress: Progress,
+    most: int,
+    tables: Iterable[Table] = TABLES,
+    *,
+    whole: bool = False,
 ) -> list[str]:
-    """Compact the tables that have more than `most` small files. Returns their names."""
+    """Compact the tables that have more than `most` small files. Returns their names. whole: all of each."""
     wanted = _fragmented(writer.lake, tables, most)
     if wanted:
         counted = Counted()
         with progress.stage("compact", ", ".join(t.name for t in wanted), counted, "tables"):
             for table in counted.each(wanted, len(wanted)):
-                writer.compact(table)
+                writer.compact(table, whole)
     return [t.name for t in wanted]
 
 

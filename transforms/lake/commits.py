@@ -225,9 +225,9 @@ class TableWriter:
 
         self._change(table, change)
 
-    def compact(self, table: Table) -> None:
-        """Join the small files of a table."""
-        self._change(table, lambda held: self._stored(table, held).joined())
+    def compact(self, table: Table, whole: bool = False) -> None:
+        """Join small files of a table, as far as that is worth it, or all, so that the whole is sorted."""
+        self._change(table, lambda held: self._stored(table, held).joined(whole))
 
     def add_columns(self, table: Table, fields: list[Field]) -> None:
         """Add columns, or fields of structs, to a table that exists."""

@@ -20,25 +20,15 @@ from deltalake.transaction import AddAction, RemoveAction
 from transforms.lake.arrow_rows import Row
 from transforms.lake.clustering import CLUSTER, sorted_row_groups
 from transforms.lake.delta_rs import among, dataset
+from transforms.lake.joined_files import StoredFile, files_to_join
 from transforms.lake.row_groups import holding
 from transforms.lake.storage.location import Location
 from transforms.lake.table_files import TableFile, row_groups
 
-# A file of this many bytes is not joined with others, and joined files have about as many; and the bytes in
-# memory of the rows of a file, which shrink to a fraction of that.
-TARGET_BYTES, TARGET_MEMORY_BYTES = 100 * 1024 * 1024, 1024 * 1024 * 1024
-# Files of so many bytes are sorted together.
-SORTED_BYTES = 512 * 1024 * 1024
+# The bytes in memory of the rows of a joined file, which shrink to a fraction of that.
+TARGET_MEMORY_BYTES = 1024 * 1024 * 1024
 # Of files that are written again, this many rows are decoded at a time.
 ROWS_AT_ONCE = 16 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFile:
-    """A file of a table: its name in the folder, and its bytes."""
-
-    path: str
-    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +115,12 @@ class StoredTable:
         # Which files to keep need not be asked.
         return FileChange(self.written(by_key.values())) if by_key else None
 
-    def joined(self) -> FileChange | None:
-        """Join files smaller than TARGET_BYTES, the oldest first. None if there are less than two."""
-        small = [file for file in self._files() if file.size_bytes < TARGET_BYTES]
+    def joined(self, whole: bool) -> FileChange | None:
+        """Join files as files_to_join has it. None if it is worth joining none."""
         fragments = {fragment.path: fragment for fragment in self.rows().get_fragments()}
         added: list[Row] = []
         removed: list[StoredFile] = []
-        for some in _bins(small):
+        for some in files_to_join(self._files(), whole):
             stored = [fragments[file.path] for file in some]
             rows = sorted_row_groups(partial(self._batches, None, stored, None))
             added += self._written(rows, "zstd")
@@ -141,9 +130,9 @@ class StoredTable:
     def _files(self) -> list[StoredFile]:
         """The files of the version, the oldest first."""
         order = [("modification_time", "ascending"), ("path", "ascending")]
-        columns = ["path", "size_bytes", "modification_time"]
-        files = pa.table(self._held.get_add_actions()).select(columns).sort_by(order).to_pylist()
-        return [StoredFile(file["path"], file["size_bytes"]) for file in files]
+        files = pa.table(self._held.get_add_actions(flatten=True)).sort_by(order).to_pylist()
+        bounds = f"min.{CLUSTER}", f"max.{CLUSTER}"
+        return [StoredFile(file["path"], file["size_bytes"], *map(file.get, bounds)) for file in files]
 
     def _batches(
         self,
@@ -165,7 +154,7 @@ class StoredTable:
             yield from new.to_batches()
 
     def _written(self, groups: Iterable[pa.Table], compression: str = "snappy") -> list[Row]:
-        """Write row groups to files of about TARGET_BYTES. Returns the files."""
+        """Write row groups to files of about TARGET_MEMORY_BYTES in memory. Returns the files."""
         found: list[Row | None] = []
         file, held_bytes = TableFile(self._folder, self._schema, compression), 0
         for rows in groups:
@@ -176,19 +165,6 @@ class StoredTable:
             held_bytes += rows.nbytes
         found.append(file.close())
         return [written for written in found if written is not None]
-
-
-def _bins(files: Sequence[StoredFile]) -> Iterator[list[StoredFile]]:
-    """Successive files that together have about SORTED_BYTES, at least two in each."""
-    held: list[StoredFile] = []
-    for file in files:
-        if held and sum(f.size_bytes for f in held) + file.size_bytes > SORTED_BYTES:
-            if len(held) > 1:
-                yield held
-            held = []
-        held.append(file)
-    if len(held) > 1:
-        yield held
 
 
 def appending(file: Row) -> list[dict[str, Any]]:
