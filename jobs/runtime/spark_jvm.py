@@ -51,6 +51,8 @@ MODULE_OPTIONS = (
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
 )
+# MLlib registers functions of its vectors in every session, which takes half a second of Scala's reflection.
+_LEFT_OUT = "spark-mllib_*.jar"
 _MAIN = "org.apache.spark.api.python.PythonGatewayServer"
 # What only spark-submit and its scripts heed.
 _VARIABLES = (
@@ -123,7 +125,7 @@ def spark_home() -> Path:
 
 def java_command(java: Path, settings: Mapping[str, str], jars: Sequence[Path], log4j: Path) -> JavaCommand:
     """The command for a session of these settings. jars: what Spark lacks. log4j: a file of its settings."""
-    own_jars = sorted((spark_home() / "jars").glob("*.jar"))
+    own_jars = sorted(jar for jar in (spark_home() / "jars").glob("*.jar") if not jar.match(_LEFT_OUT))
     # Without links: the archive belongs to these very paths.
     class_path = tuple(jar.resolve() for jar in (*own_jars, *jars))
     options = (
@@ -166,6 +168,8 @@ class StartingJvm:
             raise
 
     def _gateway(self) -> Any:
+        # The first call of the JVM imports it, and pandas with it: here the JVM is still starting.
+        import pyspark.testing.utils  # noqa: F401
         from pyspark.java_gateway import launch_gateway
 
         while not self._told.is_file():

@@ -62,6 +62,7 @@ def test_a_session_takes_sparks_classes_from_the_archive(command: JavaCommand, t
     done = session(f"-Xlog:class+load:file={log}")
     assert done.stdout == "7\n", done.stderr
     lines = [line for line in log.read_text().splitlines() if " org.apache.spark." in line]
+    assert not [line for line in lines if " org.apache.spark.ml." in line]
     loaded = [line for line in lines if "$$Lambda" not in line]  # made while it runs
     archived = [line for line in loaded if line.endswith("source: shared objects file (top)")]
     assert len(archived) > 0.8 * len(loaded) > 1000
