@@ -47,11 +47,12 @@ def opened_job(
     quick: bool | None = None,
     seen: SeenLake | None = None,
     resident: bool = False,
+    workers: bool = False,
 ) -> Iterator[Job]:
     """A job that holds the lease of args.lake until the block ends.
 
-    quick, resident: as in open_session; by default a job over a small lake is quick. seen: the lake as it was
-    before, if it was one and was looked at.
+    quick, resident, workers: as in open_session; by default a job over a small lake is quick. seen: the lake
+    as it was before, if it was one and was looked at.
     Raises Failure before Spark starts if the path is not a lake, or another run holds the lease longer than
     args.wait.
     """
@@ -86,6 +87,7 @@ def opened_job(
             own=args.settings.spark,
             lake=args.lake,
             resident=resident,
+            workers=workers,
         )
     progress.watch(tasks_of(spark))
     lake = existing_lake(spark, args.lake)
@@ -174,17 +176,18 @@ class Job:
 
         Nothing is derived for those without captures, as an interrupted run may have left them.
         """
-        from jobs.derivation.derive_tables import derive
-        from jobs.maintenance.removal import remove_derived
-        from transforms.quality.derived_counts import failed_derivations
-
         half_done = self.half_done()
         gone = (half_done & set(clusters)) - self.touched
         gone -= known_clusters(self.lake.path) if gone else set()
         if gone:
+            from jobs.maintenance.removal import remove_derived
+
             remove_derived(self.lake, sorted(gone))
         clusters = [cluster for cluster in clusters if cluster not in gone]
         if clusters:
+            from jobs.derivation.derive_tables import derive
+            from transforms.quality.derived_counts import failed_derivations
+
             before = failed_derivations(self.lake.path, clusters)
             failed = derive(self.lake, clusters, self.pending, self.record, half_done)
             self._derived = (clusters, failed)

@@ -124,7 +124,7 @@ def read_captures(
                 return code
         # What is read alone leaves little to the JVM.
         quick = planned.size_bytes < QUICK_BYTES or not (derive or validate or args.verify)
-        with opened_job(args, progress, make_lake=True, quick=quick, seen=seen) as job:
+        with opened_job(args, progress, make_lake=True, quick=quick, seen=seen, workers=True) as job:
             job.known = known
             load(job, planned, inputs.fetch, derive)
             failing = failed_expectations(job, args) if validate else []

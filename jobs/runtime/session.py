@@ -20,6 +20,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from jobs.runtime import early_daemon
 from jobs.runtime.class_archive import options_of
 from jobs.runtime.jars import jars, jars_of
 from jobs.runtime.java import is_submitted, java_of
@@ -87,6 +88,7 @@ def open_session(
     own: Mapping[str, str] = _NO_SETTINGS,
     lake: Location | None = None,
     resident: bool = False,
+    workers: bool = False,
 ) -> SparkSession:
     """A session configured by spark-defaults.conf; local[*] unless a master is named or spark-submit set one.
 
@@ -95,7 +97,7 @@ def open_session(
     Parameters: `master` as Spark takes it; `say` receives a line before a long wait; `quick` is for jobs that
     read little, for which start-up time matters more than peak speed; `own` settings override the file's;
     `lake` is read by the session, perhaps from a store; `resident` is for a process that mostly waits, whose
-    JVM is to take little memory.
+    JVM is to take little memory; `workers`: tasks will need Python.
     """
     _set_utc()
     _quiet_logs()
@@ -110,11 +112,13 @@ def open_session(
     if settings["spark.sql.catalogImplementation"] == "in-memory":  # else it is the metastore's to say
         settings.setdefault("spark.sql.warehouse.dir", _scratch())
     if master.startswith("local"):
-        settings.setdefault("spark.python.daemon.module", "transforms.worker_daemon")
+        settings.setdefault("spark.python.daemon.module", early_daemon.MODULE)
         settings[_WORKERS_PATH] = own_path(settings.get(_WORKERS_PATH, ""))
     java = java_of()
     _prepare_environment(master)
     started = SparkContext._gateway is not None  # pyright: ignore[reportPrivateUsage]
+    if workers and not started and master.startswith("local"):
+        settings |= early_daemon.start_early(settings)
     if kind is not None and not started and needs_submit(master, own) is None:
         command = replace(local_command(java, settings, say), more_jars=tuple(_store_jars(settings, lake)))
         jvm = StartingJvm(command.words(*options_of(command, say)))
