@@ -7,7 +7,7 @@ commit mark. An append skips what its table holds, so a killed run is simply run
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,11 +38,13 @@ from transforms.lake.delta_rs import among, rows_with
 from transforms.lake.isolation import is_of_task
 from transforms.lake.lake import Lake
 from transforms.lake.lives import expanded, kafka_id
-from transforms.lake.spark_rows import to_rows
+from transforms.lake.spark_rows import interpreted, to_rows
 from transforms.lake.storage import shown_configs
 from transforms.lake.tables import BROKER_DIRECTORIES, CAPTURES, LOADED, OBSERVATIONS, SEGMENTS
 from transforms.quality.findings import observation_rows
 
+# Of less, Spark holds at most some 100,000 rows of batches.
+FEW_BYTES = 64 * 1024 * 1024
 # Fetches files that will be opened (transforms.ingest.inputs); returns those that are not what was planned.
 Fetch = Callable[[Iterable[Path]], Collection[Path]]
 
@@ -188,6 +190,13 @@ def read_files(
     lake: Lake, files: IngestFiles, record: RunRecord
 ) -> tuple[list[Row], list[Row], dict[str, int]]:
     """Scan the files and write the big tables. Returns rows of captures and of segments, and counts."""
+    with interpreted(lake.spark) if files.size_bytes < FEW_BYTES else nullcontext():
+        return _read_files(lake, files, record)
+
+
+def _read_files(
+    lake: Lake, files: IngestFiles, record: RunRecord
+) -> tuple[list[Row], list[Row], dict[str, int]]:
     read = {"files": len(files.paths), "bytes": files.size_bytes}
     with (
         record.progress.stage("scan", f"{count(read['files'], 'file')}, {count(read['bytes'], 'byte')}"),
