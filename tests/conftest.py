@@ -39,6 +39,10 @@ main = sys.modules["__main__"]
 if main.__spec__ is None and not hasattr(main, "__file__"):
     main.__file__ = pytest.__file__
 
+# Tests start hundreds of processes, each of which would compile what it imports.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # Thousands of tests and their modules stay until the end: Python need not look through them all the time.
 gc.set_threshold(50_000, 20, 10)
 
