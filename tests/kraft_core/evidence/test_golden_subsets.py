@@ -5,6 +5,8 @@ What all captures of a cluster say is the truth here: its scenarios end with eve
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,9 +20,11 @@ SCENARIOS = {
     **CLUSTERS,
     **{name: (name,) for name in ("dynamic-membership", "election-storm", "v4.4.0-mini")},
 }
-PARTS = {
-    name: [part for member in members for part in directories(member)] for name, members in SCENARIOS.items()
-}
+
+
+@cache
+def parts_of(name: str) -> list[ClusterFacts]:
+    return [part for member in SCENARIOS[name] for part in directories(member)]
 
 
 def lasting(known: Conclusions) -> dict[tuple[int, int], str]:
@@ -34,19 +38,23 @@ def lasting(known: Conclusions) -> dict[tuple[int, int], str]:
     }
 
 
-TRUTH = {name: lasting(conclude(union(parts))) for name, parts in PARTS.items()}
-GROUPS = st.sampled_from(sorted(PARTS)).flatmap(
+@cache
+def truth(name: str) -> dict[tuple[int, int], str]:
+    return lasting(conclude(union(parts_of(name))))
+
+
+GROUPS = st.sampled_from(sorted(SCENARIOS)).flatmap(
     lambda name: st.tuples(
         st.just(name),
-        st.lists(st.integers(0, len(PARTS[name]) - 1), min_size=1, max_size=8),
+        st.lists(st.integers(0, len(parts_of(name)) - 1), min_size=1, max_size=8),
     )
 )
 
 
 def check_group(name: str, chosen: list[int]) -> None:
-    facts = union(PARTS[name][nth] for nth in chosen)
+    facts = union(parts_of(name)[nth] for nth in chosen)
     found = lasting(conclude(facts))
-    wrong = {place: status for place, status in found.items() if TRUTH[name].get(place) != status}
+    wrong = {place: status for place, status in found.items() if truth(name).get(place) != status}
     assert not wrong
     rows = derive(facts).high_watermarks
     lower = [(row.as_of, row.lower_bound) for row in rows if row.lower_bound is not None]
@@ -71,11 +79,11 @@ def test_a_group_never_says_otherwise_than_all_many_times(group: tuple[str, list
 @settings(max_examples=25, deadline=None)
 @given(name=st.sampled_from(sorted(CLUSTERS)), data=st.data())
 def test_the_order_of_directories_does_not_count(name: str, data: st.DataObject) -> None:
-    parts = data.draw(st.permutations(PARTS[name]))
-    assert derive(union([*parts, parts[0]])) == derive(union(PARTS[name]))
+    parts = data.draw(st.permutations(parts_of(name)))
+    assert derive(union([*parts, parts[0]])) == derive(union(parts_of(name)))
 
 
 @pytest.mark.parametrize("name", sorted(CLUSTERS))
 def test_directories_one_by_one_give_what_all_at_once_give(name: str) -> None:
     at_once: ClusterFacts = cluster(name)
-    assert derive(union(PARTS[name])) == derive(at_once)
+    assert derive(union(parts_of(name))) == derive(at_once)
