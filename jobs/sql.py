@@ -87,12 +87,16 @@ def run(args: argparse.Namespace) -> int:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
+    java_session: Any = spark._jsparkSession
+    parser = java_session.sessionState().sqlParser()
+
     def answer(statement: str, out: TextIO = sys.stdout) -> None:
         try:
             with cancelling(spark):
                 for sentence in out_of_reach(args.lake, statement):
                     warn_line(f"warning: {sentence}")
                 with progress.shown("tables, views and plan of the statement"):
+                    parser.parsePlan(statement)  # what is refused needs no tables
                     register(statement, spark)
                     frame = spark.sql(statement)
                 show(args, frame, out)

@@ -163,6 +163,14 @@ def test_a_view_that_the_catalog_lacks_answers(lake: Any, capsys: pytest.Capture
     assert json.loads(out) == {"n": 7}
 
 
+@pytest.mark.parametrize("statement", ["SELEC 1", "DELETE FROM committed_ends"])
+def test_for_what_is_refused_nothing_is_registered(lake: Any, statement: str) -> None:
+    """Of such a statement it is not known what it needs: that would be all tables and views, for seconds."""
+    lake.spark.sql("DROP VIEW IF EXISTS kraft.committed_ends")
+    assert main(["sql", statement, "--lake", str(lake.path)]) == 2
+    assert "committed_ends" not in {row.viewName for row in lake.spark.sql("SHOW VIEWS IN kraft").collect()}
+
+
 def test_a_failing_statement_of_a_file_is_named(
     lake_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
