@@ -50,6 +50,8 @@ gc.set_threshold(50_000, 20, 10)
 SPARK_MODULES = (
     "jobs/",
     *(f"transforms/{wing}/" for wing in ("evidence", "histories", "lake", "quality")),
+    "transforms/ingest/test_pieces.py",
+    "transforms/test_worker_daemon.py",
 )
 SPARK_PROCESSES = 2
 IS_PARALLEL = "PYTEST_XDIST_WORKER" in os.environ

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import needs_spark
 from tests.file_access import all_accesses, lake_accesses
 
 CHECKOUT = Path(__file__).parents[1]
@@ -97,6 +98,13 @@ def test_a_module_is_short() -> None:
     long = {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE}
     assert {name: lines for name, lines in long.items() if name not in LONG_FILES} == {}
     assert set(LONG_FILES) <= set(long)
+
+
+def test_no_third_process_opens_a_session(request: pytest.FixtureRequest) -> None:
+    """`make test` gives the modules that use Spark to two processes; make test-long is run by one."""
+    items = [item for item in request.session.items if isinstance(item, pytest.Function)]
+    using = {item.nodeid.partition("::")[0] for item in items if "spark" in item.fixturenames}
+    assert [name for name in using if not needs_spark(name) and not name.startswith("tests/long/")] == []
 
 
 def test_a_module_is_named_after_its_job() -> None:
