@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -46,15 +45,33 @@ def nights(golden: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]
     return copies
 
 
-def test_every_capture_of_it_lost_the_value(spark: Any, nights: list[Path], tmp_path: Path) -> None:
-    lake = tmp_path / "lake"
-    for known, night in enumerate(nights):
-        assert run(lake, night) == (ExitCode.FINE if known else ExitCode.FOUND)  # no new finding
+@pytest.fixture(scope="module")
+def after_one(spark: Any, nights: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake of the first night, to read or to copy."""
+    assert spark is not None  # the session that the run finds open
+    lake = tmp_path_factory.mktemp("first") / "lake"
+    assert run(lake, nights[0]) == ExitCode.FOUND
+    return lake
+
+
+@pytest.fixture(scope="module")
+def after_both(after_one: Path, nights: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake of one night after the other, to read or to copy."""
+    lake = Path(shutil.copytree(after_one, tmp_path_factory.mktemp("second") / "lake"))
+    assert run(lake, nights[1]) == ExitCode.FINE  # no new finding
+    return lake
+
+
+def test_every_capture_of_it_lost_the_value(
+    spark: Any, nights: list[Path], after_one: Path, after_both: Path, tmp_path: Path
+) -> None:
+    for captures, lake in ((1, after_one), (2, after_both)):
         lost = rows_with(lake, QUARANTINE)
-        assert len({row["capture_id"] for row in lost}) == len(lost) == known + 1
+        assert len({row["capture_id"] for row in lost}) == len(lost) == captures
         assert {(row["file"], row["reason"]) for row in lost} == {(f"{LOG_DIR_NAME}/{NAME}", "empty_value")}
         assert {row["lost_from_offset"] for row in lost} == {None}
         assert len({row["position"] for row in lost}) == 1
+    lake = Path(shutil.copytree(after_both, tmp_path / "lake"))
     errors = [r for r in rows_with(lake, FINDINGS) if (r["severity"], r["state"]) == ("error", "open")]
     assert {row["rule"] for row in errors} == {0}
     before = versions(opened(spark, lake))
@@ -63,20 +80,19 @@ def test_every_capture_of_it_lost_the_value(spark: Any, nights: list[Path], tmp_
     assert {name for name in after if after[name] != before[name]} <= {"runs"}
 
 
-def test_it_is_not_read_again(spark: Any, nights: list[Path], tmp_path: Path) -> None:
-    assert spark is not None
-    run(tmp_path / "lake", nights[0])
+def test_it_is_not_read_again(after_one: Path, nights: list[Path]) -> None:
     checkpoints = checkpoints_of(plan(Selection((nights[1],))).captures)
-    known = known_checkpoints(tmp_path / "lake", checkpoints)
+    known = known_checkpoints(after_one, checkpoints)
     assert NAME in {checkpoints[number].path.name for number in known}
 
 
-def test_any_order_gives_the_same_tables(spark: Any, nights: list[Path], tmp_path: Path) -> None:
-    found = []
-    for number, order in enumerate([(nights,), *permutations([night] for night in nights)]):
-        lake = tmp_path / str(number)
-        for given in order:
-            run(lake, *given)
-        found.append(content(opened(spark, lake), CLUSTER))
+def test_any_order_gives_the_same_tables(
+    spark: Any, nights: list[Path], after_both: Path, tmp_path: Path
+) -> None:
+    at_once, backwards = tmp_path / "at once", tmp_path / "backwards"
+    run(at_once, *nights)
+    for night in reversed(nights):
+        run(backwards, night)
+    found = [content(opened(spark, lake), CLUSTER) for lake in (after_both, at_once, backwards)]
     assert len(found[0]["quarantine"]) == 2
     assert found[0] == found[1] == found[2]
