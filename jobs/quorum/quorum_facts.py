@@ -25,7 +25,7 @@ from transforms.lake.tables import (
     VOTER_SETS,
     Table,
 )
-from transforms.quality.derived_counts import begun, why_not_evaluated
+from transforms.quality.derived_counts import begun, replayed_earlier, why_not_evaluated
 
 Row = dict[str, Any]
 # Seconds. A run changes what is derived of a cluster within about two.
@@ -63,6 +63,9 @@ def why_not_settled(lake: Location, cluster: str) -> str | None:
                 f"ended, or run kraftlake derive --lake {lake}"
             )
         time.sleep(PATIENCE_S / 20)
+    if replayed_earlier(lake, [cluster]):
+        words = f"the records of {cluster} were replayed by an earlier version, which found less"
+        return f"{words}: kraftlake derive --lake {lake}"
     return why_not_evaluated(lake, cluster)
 
 

@@ -17,14 +17,15 @@ from jobs.quorum import quorum_facts
 from jobs.runtime.progress import Progress
 from jobs.runtime.run_record import RunRecord
 from transforms.lake.commits import TableWriter
-from transforms.lake.delta_rs import rows_with
-from transforms.lake.tables import DERIVATIONS
+from transforms.lake.delta_rs import among, rows_with
+from transforms.lake.tables import DERIVATIONS, REPLAY_VERSION, REPLAYS
 from transforms.quality.derived_counts import begin_ingest, derived, end_change, ingested
 
 CLUSTER = "rPoTXydvQsK3Nv6AA77Cqg"
 FAILURE = "a cycle of epochs"
 INGESTED = f"what was ingested of {CLUSTER} last is not derived yet: kraftlake derive --lake "
 FAILED = f"the newest captures of {CLUSTER} could not be derived: {FAILURE}"
+EARLIER = f"the records of {CLUSTER} were replayed by an earlier version, which found less: kraftlake derive"
 BEGUN = f"a run is changing what is derived of {CLUSTER}, or was interrupted: ask again when it has ended"
 NOW = ("--now", "2026-11-21T09:44:10Z")
 QUESTIONS = (
@@ -90,12 +91,20 @@ def begin(lake: Path) -> None:
     TableWriter(lake, None).put(DERIVATIONS, [row | {"begun_by": "killed"}], by="cluster_id")
 
 
+def replay_earlier(lake: Path) -> None:
+    """As if an earlier version had replayed it."""
+    writer, rows = TableWriter(lake, None), rows_with(lake, REPLAYS, cluster_id=[CLUSTER])
+    earlier = [row | {"replay_version": REPLAY_VERSION - 1} for row in rows]
+    writer.replace_where(REPLAYS, among({"cluster_id": [CLUSTER]}), earlier)
+
+
 @pytest.fixture(scope="module")
 def lakes(lake: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """By what is said of CLUSTER."""
     folder = tmp_path_factory.mktemp("lakes")
     found = {INGESTED: folder / "ingested", FAILED: folder / "failed", BEGUN: folder / "begun"}
-    for (_, path), change in zip(found.items(), (ingest, fail, begin), strict=True):
+    found[EARLIER] = folder / "earlier"
+    for (_, path), change in zip(found.items(), (ingest, fail, begin, replay_earlier), strict=True):
         shutil.copytree(lake.path, path)
         change(path)
     return found
@@ -109,6 +118,15 @@ def test_it_is_not_known(
     assert main([*question, "--lake", str(lakes[words]), "--cluster", CLUSTER]) == 1
     said = capsys.readouterr()
     assert words in " ".join((said.out + said.err).split())
+
+
+@pytest.mark.parametrize("question", QUESTIONS[-4:], ids=" ".join)
+def test_no_verdict_rests_on_an_earlier_replay(
+    lakes: dict[str, Path], capsys: pytest.CaptureFixture[str], question: tuple[str, ...]
+) -> None:
+    assert main([*question, "--lake", str(lakes[EARLIER]), "--cluster", CLUSTER]) == 1
+    said = capsys.readouterr()
+    assert EARLIER in " ".join((said.out + said.err).split())
 
 
 @pytest.mark.parametrize("question", QUESTIONS[-4:], ids=" ".join)

@@ -32,12 +32,15 @@ NEVER = np.iinfo(np.int64).max
 LOWEST_ID = np.iinfo(np.int32).min
 # What an event is: a registration, which has all fields; a change; ELRs cleared; absence from a snapshot.
 WHOLE, CHANGED, CLEARED, GONE = "whole", "changed", "cleared", "gone"
-# When and by what an event happened; seq: its place in the log. known_from_offset: set if a snapshot shows
-# it; then earliest_offset, earliest_at: where it can have happened first, null if nothing bounds it.
+# When and by what an event happened; seq: its place in the log. transaction: where the metadata transaction
+# begins in which it lies, null if it lies in none. visible_offset: where it took effect, null if it did not.
+# known_from_offset: set if a snapshot shows it; then earliest_offset, earliest_at: where it can have happened
+# first, null if nothing bounds it.
 ENVELOPE = pa.schema(
     [
         ("seq", pa.int64()),
         ("batch_crc", pa.int64()),
+        ("transaction", pa.int64()),
         ("visible_offset", pa.int64()),
         ("effective_at", MOMENT),
         ("commit_status", pa.string()),

@@ -67,11 +67,11 @@ def _refused(events: pa.Table, cause: pa.Array, directories: pa.Array, replicas:
 def _is_judged(events: pa.Table) -> Any:
     """Which events are records, of a checkpoint or of the log outside of metadata transactions.
 
-    Inside of one a topic may have been made and removed, which its lives do not show.
+    Inside of one a topic may have been made and removed, which its lives do not show (transaction_refusals).
     """
     is_record = numbers(events, "batch_crc") != KEPT
     named = pc.is_in(events["event"], pa.array([WHOLE, CHANGED])).to_numpy()
-    return is_record & named & (numbers(events, "seq") == numbers(events, "visible_offset"))
+    return is_record & named & pc.is_null(events["transaction"]).to_numpy()
 
 
 def refused_records(refused: pa.Table, unsure: Sequence[MissingRecords], most: int) -> list[RefusedRecord]:

@@ -9,6 +9,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -51,6 +52,7 @@ from transforms.histories.replay_records import (
     opened,
     scanned,
 )
+from transforms.histories.transaction_refusals import refused_inside, topic_records
 from transforms.lake.arrow_rows import moment
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import PARTITIONS, RECORDS, SNAPSHOT_RECORDS, TOPICS, Table
@@ -100,6 +102,7 @@ def rows_made(held: Held, plans: Sequence[ReplayPlan], refused: AddRefused) -> I
     """The rows that the replays make."""
     with ExitStack() as stack:
         lives, clears = topic_lives(held, plans), cleared(held, plans)
+        of_topics = cache(lambda: topic_records(held, plans))
         by_cluster = {plan.cluster_id: plan for plan in plans}
         loads = {plan.cluster_id: loaded(plan) for plan in plans}
         for bucket in buckets(held, plans, stack):
@@ -107,10 +110,14 @@ def rows_made(held: Held, plans: Sequence[ReplayPlan], refused: AddRefused) -> I
                 of_cluster = bucket.filter(pc.equal(bucket["cluster_id"], cluster)).select(EVENTS.names)
                 of_cluster = of_cluster.combine_chunks()
                 plan = by_cluster[cluster]
+                effective = of_cluster.filter(pc.is_valid(of_cluster["visible_offset"]))
                 found, invalid = partition_versions(
-                    of_cluster, lives[cluster], clears[cluster], loads[cluster]
+                    effective, lives[cluster], clears[cluster], loads[cluster]
                 )
                 refused(cluster, refused_records(invalid, plan.unsure, MOST_REFUSED))
+                inside = of_cluster.filter(pc.is_valid(of_cluster["transaction"]))
+                if len(inside):
+                    refused(cluster, refused_inside(plan, inside, of_topics()[cluster], lives[cluster], found))
                 found = found.append_column("cluster_id", pa.array([cluster] * len(found), pa.string()))
                 yield with_missing(found, plan.missing, plan.missing_at)
 
@@ -205,6 +212,7 @@ def standing_events(rows: pa.Table, plan: ReplayPlan) -> pa.Table:
     columns = {
         "seq": pc.coalesce(kept["record_offset"], kept["known_from_offset"]),
         "batch_crc": pa.array(np.full(len(kept), KEPT)),
+        "transaction": pa.nulls(len(kept), pa.int64()),
         "visible_offset": kept["valid_from_offset"],
         "effective_at": kept["valid_from_at"],
         "earliest_offset": kept["earliest_from_offset"],
@@ -248,6 +256,8 @@ def cleared(held: Held, plans: Sequence[ReplayPlan]) -> dict[str, pa.Table]:
     found = {cluster: [schema.empty_table()] for cluster in by_cluster}
     for cluster, rows in scanned(held, RECORDS, columns, where, list(by_cluster)):
         rows, envelope = on_path(rows, by_cluster[cluster])
+        took_effect = pc.is_valid(envelope["visible_offset"])
+        rows, envelope = rows.filter(took_effect), envelope.filter(took_effect)
         names = pc.struct_field(rows["clear_elr"].combine_chunks(), "topic_name")
         found[cluster].append(envelope.append_column("topic_name", names).cast(schema))
     return {cluster: pa.concat_tables(tables) for cluster, tables in found.items()}
@@ -268,6 +278,7 @@ def loaded_envelope(rows: pa.Table, plan: ReplayPlan, checkpoint: PathCheckpoint
     values = {
         "seq": seq,
         "batch_crc": 0,
+        "transaction": None,
         "visible_offset": seq,
         "effective_at": None if at < 0 else moment(at),
         "commit_status": COMMITTED,
@@ -286,7 +297,7 @@ def loaded_envelope(rows: pa.Table, plan: ReplayPlan, checkpoint: PathCheckpoint
 
 
 def on_path(rows: pa.Table, plan: ReplayPlan) -> tuple[pa.Table, pa.Table]:
-    """The records on the replay path, and when each of them takes effect."""
+    """The records on the replay path, and when each of them takes effect, if it does."""
     offset, epoch = numbers(rows, "offset"), numbers(rows, "leader_epoch")
     ranges = plan.ranges
     place = place_of(offset, [r.first_offset for r in ranges])
@@ -299,14 +310,15 @@ def on_path(rows: pa.Table, plan: ReplayPlan) -> tuple[pa.Table, pa.Table]:
     if floors:
         lags = (lag >= 0) & (offset < np.array([f.end_offset for f in floors])[lag])
         at = np.where(lags, np.maximum(at, np.array([f.at for f in floors])[lag] * 1000), at)
-    visible = offset
+    visible, takes_effect = offset, np.ones(len(rows), dtype=bool)
+    begun, in_transaction = offset, np.zeros(len(rows), dtype=bool)
     spans = plan.transactions
     if spans:
         within = place_of(offset, [t.begin_offset for t in spans])
-        inside = (within >= 0) & (offset <= np.array([t.last_offset for t in spans])[within])
-        ended = np.array([t.outcome == "ended" for t in spans])[within]
-        on &= ~inside | ended
-        inside &= ended
+        in_transaction = (within >= 0) & (offset <= np.array([t.last_offset for t in spans])[within])
+        begun = np.array([t.begin_offset for t in spans])[within]
+        inside = in_transaction & np.array([t.outcome == "ended" for t in spans])[within]
+        takes_effect = ~in_transaction | inside
         visible = np.where(inside, np.array([t.end_offset or 0 for t in spans])[within], offset)
         at = np.where(inside, np.array([(t.effective_at or 0) * 1000 for t in spans])[within], at)
         status = np.where(inside, np.array([t.commit_status for t in spans])[within], status)
@@ -314,7 +326,8 @@ def on_path(rows: pa.Table, plan: ReplayPlan) -> tuple[pa.Table, pa.Table]:
         [
             pa.array(offset),
             rows["batch_crc"],
-            pa.array(visible),
+            pa.array(begun, mask=~in_transaction),
+            pa.array(visible, mask=~takes_effect),
             pa.array(at, mask=at < 0).cast(MOMENT),
             pa.array(status),
             pa.array(offset),

@@ -87,9 +87,14 @@ def underived(lake: Location, clusters: Collection[str]) -> set[str]:
     every = rows_with(lake, DERIVATIONS, ("cluster_id", "failure", "derived_rows", "begun_by"))
     stored = [row for row in every if row["cluster_id"] in clusters]
     begun = {row["cluster_id"] for row in every if row["begun_by"] is not None}
-    replayed = rows_with(lake, REPLAYS, ("cluster_id",), _IS_EARLIER, cluster_id=clusters) if clusters else []
-    earlier = {row["cluster_id"] for row in replayed}
+    earlier = replayed_earlier(lake, clusters) if clusters else set[str]()
     return begun | earlier | _failed(stored) | {lost.cluster_id for lost in _lost(_counted(lake, stored))}
+
+
+def replayed_earlier(lake: Location, clusters: Collection[str]) -> set[str]:
+    """Those of the clusters whose histories are of an earlier replay, which found less."""
+    rows = rows_with(lake, REPLAYS, ("cluster_id",), _IS_EARLIER, cluster_id=clusters)
+    return {row["cluster_id"] for row in rows}
 
 
 def ingested(lake: Location, clusters: Collection[str] | None = None) -> set[str]:

@@ -26,7 +26,7 @@ from kraft_core.plan.plan import plan
 from tests.jobs.lakes import run
 from tests.jobs.plan_metadata import lake_arguments
 from tests.jobs.run.test_any_order import copied_quorum
-from tests.kraft_core.image.refused import UNKNOWN
+from tests.kraft_core.image.refused import DIRECTORY, UNKNOWN
 from tests.kraft_core.image.worlds import change_fields, partition_fields, topic_fields
 from tests.long.load_mutations import Batch, MutableLog, written
 from transforms.ingest.capture_rows import is_unreadable
@@ -36,7 +36,7 @@ from transforms.lake.tables import QUARANTINE, REFUSED_RECORDS, SNAPSHOT_CHECKS
 LEADER, FOLLOWER, OTHER = 2, 1, 3
 NODES = (1, 2, 3, 4)
 ENDS = {1: 321, 2: 325, 3: 325, 4: 326}
-TOPIC, PARTITION, PARTITION_CHANGE, REMOVE_TOPIC, BEGIN, ABORT, NO_OP = 2, 3, 5, 9, 23, 25, 20
+TOPIC, PARTITION, PARTITION_CHANGE, REMOVE_TOPIC, NO_OP, BEGIN, END, ABORT = 2, 3, 5, 9, 20, 23, 24, 25
 A_TOPIC = written(TOPIC, 0, **topic_fields("unseen", UNKNOWN))
 NO_SUCH_TOPIC = written(REMOVE_TOPIC, topicId=UNKNOWN)
 OF_UNKNOWN = written(PARTITION_CHANGE, **change_fields(UNKNOWN, isr=[1]))
@@ -64,6 +64,11 @@ def in_log(offset: int, *values: bytes, nodes: tuple[int, ...] = NODES) -> Damag
             log.write()
 
     return change
+
+
+def in_transaction(*values: bytes) -> Damage:
+    """The values between the markers of a metadata transaction."""
+    return in_log(150, written(BEGIN), *values, written(END))
 
 
 def checkpoint(node: int, change: Callable[[MutableLog], None]) -> Damage:
@@ -177,6 +182,8 @@ def one_after_another(*damages: Damage) -> Damage:
 
 
 ORPHAN = written(PARTITION, **partition_fields(UNKNOWN))
+MISPLACED = written(PARTITION, **partition_fields(UNKNOWN, directories=[DIRECTORY]))
+OF_NO_STATE = written(PARTITION, **partition_fields(UNKNOWN, leaderRecoveryState=7))
 LACKS_A_PARTITION = checkpoint(FOLLOWER, lacking)
 CUT = begins_at_checkpoint(*NODES)
 # By name: the damage, and the verdicts on the loss of voter 3 and on adding voter 5.
@@ -190,6 +197,15 @@ CASES: dict[str, tuple[Damage, str]] = {
     "refused-below": (in_log(200, OF_UNKNOWN), "not_known"),
     "refused-above": (in_log(340, OF_UNKNOWN), "not_known"),
     "aborted": (in_log(200, written(BEGIN), NO_SUCH_TOPIC, written(ABORT)), "not_known"),
+    "aborted-partition": (in_log(200, written(BEGIN), ORPHAN, written(ABORT)), "not_known"),
+    "ended-partition": (in_log(200, written(BEGIN), ORPHAN, written(END)), "not_known"),
+    "open-partition": (in_log(340, written(BEGIN), ORPHAN), "not_known"),
+    "removed-inside": (in_transaction(A_TOPIC, NO_SUCH_TOPIC, OF_UNKNOWN), "not_known"),
+    "removed-before": (in_log(150, A_TOPIC, NO_SUCH_TOPIC, written(BEGIN), ORPHAN, written(END)), "not_known"),
+    "registered-inside": (in_transaction(A_TOPIC, ORPHAN, OF_UNKNOWN, NO_SUCH_TOPIC), "safe"),
+    "not-registered": (in_transaction(A_TOPIC, OF_UNKNOWN, NO_SUCH_TOPIC), "not_known"),
+    "misplaced-inside": (in_transaction(A_TOPIC, MISPLACED, NO_SUCH_TOPIC), "not_known"),
+    "of-no-state-inside": (in_transaction(A_TOPIC, OF_NO_STATE, NO_SUCH_TOPIC), "not_known"),
     "one-log": (in_log(200, OF_UNKNOWN, nodes=(FOLLOWER,)), "not_known"),
     "not-opened": (without_segment(FOLLOWER), "not_known"),
     "swapped": (in_order(FOLLOWER, swapped), "not_known"),
@@ -214,6 +230,18 @@ CASES: dict[str, tuple[Damage, str]] = {
     "one-cut-lacks": (one_after_another(LACKS_A_PARTITION, begins_at_checkpoint(FOLLOWER)), "not_known"),
 }
 ACTIONS: tuple[Action, ...] = (Lose((OTHER,)), Lose((FOLLOWER,)), Remove(OTHER), Add(4))
+
+
+def drawn_in_transactions(seed: int) -> Damage:
+    """Records of one topic and its partitions, in transactions that end, are aborted or stay open."""
+    rng = random.Random(seed)
+    values = [A_TOPIC, NO_SUCH_TOPIC, ORPHAN, ORPHAN, OF_UNKNOWN, OF_UNKNOWN, MISPLACED, OF_NO_STATE]
+    values += [written(BEGIN), written(BEGIN), written(END), written(ABORT)]
+    added = rng.choices(values, k=rng.randint(3, 25))
+    if rng.random() < 0.5:
+        # The checkpoints do not differ.
+        added += [written(ABORT), NO_SUCH_TOPIC]
+    return in_log(rng.choice([30, 60, 100]), *added, nodes=rng.choice([NODES, NODES, (FOLLOWER,)]))
 
 
 def drawn(seed: int) -> Damage:
@@ -242,6 +270,7 @@ def drawn(seed: int) -> Damage:
 DAMAGES = {name: damage for name, (damage, _) in CASES.items()} | {
     f"drawn-{seed}": drawn(seed) for seed in range(30)
 }
+DAMAGES |= {f"drawn-in-transactions-{seed}": drawn_in_transactions(seed) for seed in range(24)}
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,6 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 UNREADABLE = {"key_size_bytes": -1, "value_size_bytes": 0, "unknown_tagged_fields": 0}
 SCRAM = "USER_SCRAM_CREDENTIAL_RECORD"
 SAME = {"salt": b"", "storedKey": b"", "serverKey": b""}
-OF_PARTITIONS = ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD")
 MARKERS = ("BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD")
 
 
@@ -127,13 +126,8 @@ class World:
         return {kind: [self._lake_row(row) for row in rows(history.versions(kind))] for kind in KINDS}
 
     def refused(self) -> list[RefusedRecord]:
-        """The records that the pure core refuses, but for those of partitions inside of a transaction."""
-        inside = [range(t.begin_offset, t.last_offset + 1) for t in self.plan().transactions]
-        return [
-            record
-            for record in sure(self._replayed().take_refused(), self.missing)
-            if not (record.type in OF_PARTITIONS and any(record.offset in each for each in inside))
-        ]
+        """The records that the pure core refuses."""
+        return sure(self._replayed().take_refused(), self.missing)
 
     def _replayed(self) -> History:
         history = History()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any, cast
@@ -13,9 +15,18 @@ from deltalake import write_deltalake
 from jobs.derivation.derive_histories import write_histories
 from kraft_core.image.change import RefusedRecord
 from kraft_core.image.image import Image
+from kraft_core.image.refusals import UNKNOWN_PARTITION, UNKNOWN_TOPIC, UNKNOWN_VALUE, WRONG_DIRECTORIES
 from kraft_core.image.replay_path import PathCheckpoint, ReplayRange
-from tests.kraft_core.image.refused import CAUSES, EVERY_REFUSAL, UNKNOWN
-from tests.kraft_core.image.worlds import Made, change_fields, life, partition_fields, random_steps, rows
+from tests.kraft_core.image.refused import CAUSES, DIRECTORY, EVERY_REFUSAL, OTHER, TOPIC, UNKNOWN
+from tests.kraft_core.image.worlds import (
+    Made,
+    change_fields,
+    life,
+    partition_fields,
+    random_steps,
+    rows,
+    topic_fields,
+)
 from tests.transforms.histories.replayed import (
     World,
     forgetful,
@@ -23,6 +34,7 @@ from tests.transforms.histories.replayed import (
     in_conflict,
     records_table,
     snapshot_records_table,
+    whole,
     with_refused,
 )
 from transforms.histories.refused_records import REFUSAL
@@ -41,11 +53,56 @@ from transforms.lake.tables import (
 )
 
 LIVES = 16
+TRANSACTIONS = 28
 OF_CHECKPOINTS: list[Made] = [
     ("PARTITION_RECORD", partition_fields(UNKNOWN, 5)),
     ("PARTITION_CHANGE_RECORD", change_fields(UNKNOWN, 6, isr=[1])),
     ("REMOVE_TOPIC_RECORD", {"topicId": UNKNOWN}),
 ]
+
+
+TOPICS = {TOPIC: "t", OTHER: "u"}
+DRAWN: dict[str, Callable[[Random], Made]] = {
+    "begin": lambda _: ("BEGIN_TRANSACTION_RECORD", {"name": "t"}),
+    "end": lambda _: ("END_TRANSACTION_RECORD", {}),
+    "abort": lambda _: ("ABORT_TRANSACTION_RECORD", {"reason": None}),
+    "topic": lambda r: ("TOPIC_RECORD", topic_fields(TOPICS[id_ := one_of(r)], id_)),
+    "removal": lambda r: ("REMOVE_TOPIC_RECORD", {"topicId": one_of(r)}),
+    "partition": lambda r: ("PARTITION_RECORD", partition_fields(one_of(r), r.randrange(3), **odd(r))),
+    "change": lambda r: (
+        "PARTITION_CHANGE_RECORD",
+        change_fields(one_of(r), r.randrange(3), isr=[1], **odd(r)),
+    ),
+}
+
+
+def one_of(random: Random) -> str:
+    return random.choice([*TOPICS])
+
+
+def odd(random: Random) -> dict[str, Any]:
+    """Fields of a partition, some of which Kafka refuses."""
+    return random.choice(
+        [
+            {},
+            {},
+            {"directories": [DIRECTORY]},
+            {"directories": [DIRECTORY] * 2},
+            {"leaderRecoveryState": 7},
+            {"replicas": [1, 2, 3]},
+            {"replicas": [3], "leader": 3, "directories": [DIRECTORY]},
+        ]
+    )
+
+
+def of_transactions(seed: int) -> World:
+    """Two topics are made and removed, their partitions registered and changed, most of it in transactions
+    that end, are aborted, or stay open: in any order, as no controller writes them.
+    """
+    random = Random(seed)
+    often = ("topic", "partition", "partition", "change", "change", "begin")
+    made = [DRAWN[random.choice([*DRAWN, *often])](random) for _ in range(random.choice([12, 60, 120]))]
+    return whole(f"cluster of transactions {seed}", rows(made), random, unread=seed % 3 * 0.01)
 
 
 def worlds() -> list[World]:
@@ -63,7 +120,9 @@ def worlds() -> list[World]:
     ranges = [ReplayRange(0, len(of_every_cause), 1, "committed")]
     every = World("cluster of every cause", of_every_cause, ranges)
     found = [in_conflict(world, Random(n)) if n % 7 == 0 else world for n, world in enumerate(found)]
-    return [*found, every, above_a_refused_checkpoint()]
+    of_partitions = [of_transactions(seed) for seed in range(TRANSACTIONS)]
+    of_partitions = [in_conflict(w, Random(n)) if n % 7 == 0 else w for n, w in enumerate(of_partitions)]
+    return [*found, *of_partitions, every, above_a_refused_checkpoint()]
 
 
 def above_a_refused_checkpoint() -> World:
@@ -99,6 +158,19 @@ def without_spark(path: Path) -> Lake:
 def test_the_lives_hold_refusals_of_every_cause() -> None:
     causes = {record.cause for records in by_core(worlds()).values() for record in records}
     assert causes == CAUSES
+
+
+def test_partitions_are_refused_for_every_cause_in_transactions_of_every_outcome() -> None:
+    found = {
+        (transaction.outcome, record.cause)
+        for world in worlds()
+        for transaction in world.plan().transactions
+        for record in world.refused()
+        if "PARTITION" in record.type
+        and transaction.begin_offset <= record.offset <= transaction.last_offset
+    }
+    causes = (UNKNOWN_TOPIC, UNKNOWN_PARTITION, WRONG_DIRECTORIES, UNKNOWN_VALUE)
+    assert found == set(product(("ended", "aborted", "open"), causes))
 
 
 def test_nothing_is_said_of_records_above_a_checkpoint_that_lacks_a_refused_one() -> None:
