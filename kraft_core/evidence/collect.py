@@ -40,7 +40,7 @@ from kraft_core.format.capture import (
 )
 from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, SegmentFile
 from kraft_core.format.mapped_file import mapped
-from kraft_core.format.record import Record, read_batch, read_log
+from kraft_core.format.record import Record, read_batch
 from kraft_core.format.segment import Damage, scan
 from kraft_core.format.snapshot import read_snapshot
 from kraft_core.format.varint import Buffer
@@ -314,13 +314,17 @@ def _records(buf: Buffer, header: BatchHeader, found: _ClusterRecords) -> list[R
         records = list(read_batch(buf, header))
         found.control_records += _control_records(records)
         return records
-    if header.codec or _METADATA_VERSION.encode() in buf[header.position : header.end]:
-        found.feature_levels += [
-            FeatureLevel(record.offset, record.leader_epoch, level)
-            for record in read_batch(buf, header)
-            if (level := _metadata_version(record)) is not None
-        ]
+    found.feature_levels += _levels(buf, header)
     return []
+
+
+def _levels(buf: Buffer, header: BatchHeader) -> Iterator[FeatureLevel]:
+    """The levels of metadata.version that a batch sets: few batches hold its name."""
+    if header.codec or _METADATA_VERSION.encode() in buf[header.position : header.end]:
+        for record in read_batch(buf, header):
+            level = _metadata_version(record)
+            if level is not None:
+                yield FeatureLevel(record.offset, record.leader_epoch, level)
 
 
 def _control_records(records: Iterable[Record]) -> Iterator[CapturedControlRecord]:
@@ -360,7 +364,9 @@ def _snapshot(who: Identity, file: CheckpointFile, unfinished: bool, at: int) ->
         values = {
             record.type: record.value for record in snapshot.control_records if record.value is not None
         }
-        levels = [_metadata_version(r) for r in read_log(buf, next_offset=0) if isinstance(r, Record)]
+        levels = [
+            level for item in scan(buf) if isinstance(item, BatchHeader) for level in _levels(buf, item)
+        ]
         digest = hashlib.sha256(buf).hexdigest()
     version, voters = values.get("KRaftVersion"), values.get("KRaftVoters")
     contained = snapshot.last_contained_log_timestamp
@@ -374,7 +380,7 @@ def _snapshot(who: Identity, file: CheckpointFile, unfinished: bool, at: int) ->
         last_contained_log_timestamp=None if contained is None else representable(contained),
         kraft_version=version["kRaftVersion"] if version else None,
         voters=voters["voters"] if voters else None,
-        metadata_version=next((level for level in reversed(levels) if level is not None), None),
+        metadata_version=levels[-1].level if levels else None,
         batch_end=None,
         held_by=((who.node_id, who.directory_id),),
         first_captured_at=at,

@@ -134,7 +134,7 @@ class LogRecords:
     def _records_in(self, capture_id: str, parts: Sequence[Part]) -> Iterator[Record]:
         """The records of a captured log in parts of it, which rise; notes their batches that lost values."""
         for _, record in _read(self._directories[capture_id], parts):
-            if record.is_lost:
+            if record.reason is not None and record.is_lost:
                 batch = record.batch
                 self._lost.add(Part(batch.leader_epoch, batch.base_offset, batch.next_offset))
             yield record
@@ -212,8 +212,9 @@ def _read(directory: ControllerDir, parts: Sequence[Part]) -> Iterator[tuple[Seg
                         return
                 part = parts[nth]
                 if item.leader_epoch == part.leader_epoch and item.next_offset > part.first_offset:
+                    first, end = part.first_offset, part.end_offset
                     for record in read_batch(buf, item):
-                        if record.is_rest_of_batch or part.first_offset <= record.offset < part.end_offset:
+                        if first <= record.offset < end or record.is_rest_of_batch:
                             yield segment, record
 
 

@@ -30,6 +30,8 @@ MAGIC = 2
 # The CRC covers the bytes from here on: after the CRC itself.
 CRC_FROM = 21
 
+# A key that is null, and no headers.
+_NULL, _NONE = b"\x01", b"\x00"
 _COMPRESSION_MASK = 0x07
 _LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
@@ -106,8 +108,7 @@ class RecordHeader:
     value: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class RawRecord:
+class RawRecord(NamedTuple):
     """A record whose value is not decoded yet.
 
     timestamp: ms. size_bytes: of the record in the (decompressed) batch, length included.
@@ -157,18 +158,19 @@ def iter_records(buf: Buffer, header: BatchHeader) -> Iterator[RawRecord]:
     body = bytes(buf[header.position + HEADER_BYTES : header.end])
     body_position = header.position + HEADER_BYTES if header.codec == compression.NONE else None
     body = compression.decompress(header.codec, body)
+    size, base_offset, most = len(body), header.base_offset, header.last_offset_delta
     at = 0
     last_delta = -1
     for index in range(header.record_count):
-        if at == len(body):
+        if at == size:
             raise WrongCountError(at, header.record_count, index)
         record, at = _read_record(body, at, header, body_position)
-        delta = record.offset - header.base_offset
-        if not last_delta < delta <= header.last_offset_delta:
+        delta = record.offset - base_offset
+        if not last_delta < delta <= most:
             raise DecodeError(at, f"offset delta {delta} after {last_delta}")
         last_delta = delta
         yield record
-    if at != len(body):
+    if at != size:
         raise WrongCountError(at, header.record_count, None)
 
 
@@ -193,29 +195,34 @@ def _read_record(
     attributes = body[at]
     timestamp_delta, at = read_varlong(body, at + 1)
     offset_delta, at = read_varint(body, at)
-    key, _, at = _read_bytes(body, at, end)
+    # Most records have neither a key nor headers: a byte says so.
+    key = None
+    if body[at : at + 1] == _NULL:
+        at += 1
+    else:
+        key, _, at = _read_bytes(body, at, end)
     value, value_at, at = _read_bytes(body, at, end)
-    headers, at = _read_headers(body, at, end)
+    headers: tuple[RecordHeader, ...] = ()
+    if body[at : at + 1] == _NONE:
+        at += 1
+    else:
+        headers, at = _read_headers(body, at, end)
     if at != end:
         raise DecodeError(at, f"record ends {end - at} bytes early")
     record = RawRecord(
-        offset=header.base_offset + offset_delta,
-        timestamp=_timestamp(header, timestamp_delta),
-        key=key,
-        value=value,
-        headers=headers,
-        size_bytes=end - start,
-        attributes=attributes,
-        value_position=None if body_position is None else body_position + value_at,
+        header.base_offset + offset_delta,
+        # With LogAppendTime every record has the broker's time, which is max_timestamp.
+        header.max_timestamp
+        if header.attributes & _LOG_APPEND_TIME
+        else header.base_timestamp + timestamp_delta,
+        key,
+        value,
+        headers,
+        end - start,
+        attributes,
+        None if body_position is None else body_position + value_at,
     )
     return record, end
-
-
-def _timestamp(header: BatchHeader, delta: int) -> int:
-    # With LogAppendTime every record has the broker's time, which is max_timestamp.
-    if header.attributes & _LOG_APPEND_TIME:
-        return header.max_timestamp
-    return header.base_timestamp + delta
 
 
 def _read_bytes(body: bytes, at: int, end: int) -> tuple[bytes | None, int, int]:

@@ -17,7 +17,7 @@ from math import isfinite, isnan
 from typing import Any, NamedTuple
 
 from kraft_core.format.errors import DecodeError, EncodeError, TrailingBytes, UnknownRecord
-from kraft_core.format.message_reader import message_reader
+from kraft_core.format.message_reader import Reader, message_reader
 from kraft_core.format.message_writer import message_writer
 from kraft_core.format.varint import read_unsigned_varint, write_unsigned_varint
 from kraft_core.messages.control import CONTROL_RECORDS
@@ -27,6 +27,9 @@ from kraft_core.messages.schema import Field, Message
 FRAME_VERSION = 1
 # Kafka stores frame version, api key and version of a metadata record in shorts.
 _MAX_SHORT = 0x7FFF
+# Of a frame whose numbers take a byte each, and what follows it: as they are met.
+_FRAME_BYTES = 3
+_known_frames: dict[bytes, tuple[Message, int, Reader]] = {}
 
 
 class MetadataValue(NamedTuple):
@@ -81,6 +84,20 @@ def read_metadata_value(buf: bytes | memoryview) -> MetadataValue:
     frame, id or version, TrailingBytes if bytes follow.
     """
     buf = bytes(buf)
+    known = _known_frames.get(buf[:_FRAME_BYTES])
+    if known is not None:
+        message, version, read = known
+        try:
+            value, position = read(buf, _FRAME_BYTES)
+        except DecodeError:
+            return _read_framed(buf)
+        if position == len(buf):
+            return MetadataValue(message, FRAME_VERSION, buf[1], version, value)
+    return _read_framed(buf)
+
+
+def _read_framed(buf: bytes) -> MetadataValue:
+    """read_metadata_value of any bytes."""
     frame_version, position = _read_short(buf, 0, "frame version")
     if frame_version != FRAME_VERSION:
         reason = f"unknown frame version {frame_version}"
@@ -91,6 +108,8 @@ def read_metadata_value(buf: bytes | memoryview) -> MetadataValue:
     if message is None or version not in message.versions:
         reason = f"unknown record {api_key}" if message is None else f"unknown {message.name} v{version}"
         raise UnknownRecord(position, reason, api_key=api_key, version=version, frame_version=frame_version)
+    if body == _FRAME_BYTES:
+        _known_frames[buf[:body]] = message, version, message_reader(message, version)
     message, value = _read_fitting_layout(message, version, buf, body)
     return MetadataValue(message, frame_version, api_key, version, value)
 

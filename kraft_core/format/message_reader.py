@@ -24,6 +24,7 @@ LengthReader = Callable[[bytes, int, str, bool], tuple[int, int]]
 
 UNKNOWN_TAGGED_FIELDS = "unknownTaggedFields"
 MAX_STRING_BYTES = 0x7FFF
+_FEW = 8
 
 FIXED_FORMATS: dict[FieldType, str] = {
     "bool": "?",
@@ -39,10 +40,21 @@ FIXED_FORMATS: dict[FieldType, str] = {
 
 def has_unknown_fields(value: Any) -> bool:
     """Whether a value, or a struct in it, has tagged fields that are not declared: a newer Kafka wrote it."""
-    if isinstance(value, dict):
+    # A loop without calls, but for structs: every record that is replayed comes here.
+    if value.__class__ is dict:
         held = cast(dict[str, Any], value)
-        return UNKNOWN_TAGGED_FIELDS in held or any(map(has_unknown_fields, held.values()))
-    return isinstance(value, list) and any(map(has_unknown_fields, cast(list[Any], value)))
+        if UNKNOWN_TAGGED_FIELDS in held:
+            return True
+        elements = held.values()
+    elif value.__class__ is list:
+        elements = cast(list[Any], value)
+    else:
+        return False
+    for each in elements:
+        of_structs = each.__class__ is list and each and each[0].__class__ is dict
+        if (of_structs or each.__class__ is dict) and has_unknown_fields(each):
+            return True
+    return False
 
 
 @cache
@@ -87,39 +99,42 @@ def _read_tagged(
     buf: bytes, position: int, tagged: dict[int | None, tuple[str, Reader]], value: dict[str, Any]
 ) -> int:
     """Reads a section of tagged fields into the struct's value; returns the position after it."""
+    size_of_buf = len(buf)
     count, position = read_unsigned_varint(buf, position)
     unknown: list[tuple[int, bytes]] = []
     last_tag = -1
     for _ in range(count):
         start = position
-        tag, position = read_unsigned_varint(buf, position)
+        # Most tags and sizes take a byte each: such are read without a call.
+        if position < size_of_buf and buf[position] < 0x80:
+            tag, position = buf[position], position + 1
+        else:
+            tag, position = read_unsigned_varint(buf, position)
         if tag <= last_tag:
             raise DecodeError(start, f"tag {tag} after tag {last_tag}")
         last_tag = tag
-        size, position = read_unsigned_varint(buf, position)
+        if position < size_of_buf and buf[position] < 0x80:
+            size, position = buf[position], position + 1
+        else:
+            size, position = read_unsigned_varint(buf, position)
         end = position + size
-        if end > len(buf):
-            raise DecodeError(position, f"tagged field of {size} bytes, {len(buf) - position} remain")
+        if end > size_of_buf:
+            raise DecodeError(position, f"tagged field of {size} bytes, {size_of_buf - position} remain")
         known = tagged.get(tag)
         if known is None:
             unknown.append((tag, buf[position:end]))
         else:
             name, read_field = known
-            value[name] = _read_tagged_field(buf, position, end, name, read_field)
+            try:
+                value[name], after = read_field(buf, position)
+            except DecodeError as error:
+                raise error.within(name) from None
+            if after != end:
+                raise DecodeError(position, f"tagged field of {size} bytes holds {after - position}", name)
         position = end
     if unknown:
         value[UNKNOWN_TAGGED_FIELDS] = unknown
     return position
-
-
-def _read_tagged_field(buf: bytes, position: int, end: int, name: str, read_field: Reader) -> Any:
-    try:
-        field_value, after = read_field(buf, position)
-    except DecodeError as error:
-        raise error.within(name) from None
-    if after != end:
-        raise DecodeError(position, f"tagged field of {end - position} bytes holds {after - position}", name)
-    return field_value
 
 
 def _field_reader(field: Field, version: int, flexible: bool) -> Reader:
@@ -165,6 +180,8 @@ def _read_uuid(buf: bytes, position: int) -> tuple[str, int]:
 
 def _read_length(buf: bytes, position: int, what: str, nullable: bool) -> tuple[int, int]:
     """A length, written as length + 1 with 0 for null; returns -1 for null, where it is allowed."""
+    if position < len(buf) and 0 < buf[position] < 0x80:
+        return buf[position] - 1, position + 1
     encoded, after = read_unsigned_varint(buf, position)
     if encoded == 0 and not nullable:
         raise DecodeError(position, f"{what} is null")
@@ -247,6 +264,8 @@ def _array_reader(field: Field, version: int, nullable: bool, flexible: bool) ->
 def _fixed_array_reader(type_: FieldType, nullable: bool, read_length: LengthReader) -> Reader:
     code = FIXED_FORMATS[type_]
     size = struct.Struct(">" + code).size
+    # Most arrays are as short as a set of replicas.
+    unpackers = [struct.Struct(f">{count}{code}").unpack_from for count in range(_FEW)]
 
     def read(buf: bytes, position: int) -> tuple[list[Any] | None, int]:
         count, start = read_length(buf, position, "array", nullable)
@@ -255,6 +274,8 @@ def _fixed_array_reader(type_: FieldType, nullable: bool, read_length: LengthRea
         end = start + count * size
         if end > len(buf):
             raise DecodeError(position, f"array of {count} {type_}, {len(buf) - start} bytes remain")
+        if count < _FEW:
+            return [*unpackers[count](buf, start)], end
         return list(struct.unpack_from(f">{count}{code}", buf, start)), end
 
     return read

@@ -8,6 +8,7 @@ longer than necessary (0x80 0x00 for 0) are accepted, as in Kafka; writers write
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from mmap import mmap
 
 from kraft_core.format.errors import DecodeError
@@ -26,16 +27,23 @@ def read_unsigned_varint(buf: Buffer, position: int) -> tuple[int, int]:
     return _read_long_form(buf, position, 32)
 
 
-def read_varint(buf: Buffer, position: int) -> tuple[int, int]:
-    """A signed integer of at most 32 bits."""
-    value, position = read_unsigned_varint(buf, position)
-    return (value >> 1) ^ -(value & 1), position
+def _signed_reader(bits: int) -> Callable[[Buffer, int], tuple[int, int]]:
+    def read(buf: Buffer, position: int) -> tuple[int, int]:
+        # Most numbers take one byte or two.
+        try:
+            value = buf[position]
+            if value < 0x80:
+                return (value >> 1) ^ -(value & 1), position + 1
+            byte = buf[position + 1]
+            if byte < 0x80:
+                value = value & 0x7F | byte << 7
+                return (value >> 1) ^ -(value & 1), position + 2
+        except IndexError:
+            pass
+        value, position = _read_long_form(buf, position, bits)
+        return (value >> 1) ^ -(value & 1), position
 
-
-def read_varlong(buf: Buffer, position: int) -> tuple[int, int]:
-    """A signed integer of at most 64 bits."""
-    value, position = _read_long_form(buf, position, 64)
-    return (value >> 1) ^ -(value & 1), position
+    return read
 
 
 def _read_long_form(buf: Buffer, position: int, bits: int) -> tuple[int, int]:
@@ -53,6 +61,12 @@ def _read_long_form(buf: Buffer, position: int, bits: int) -> tuple[int, int]:
                 break
             return value, at
     raise DecodeError(position, f"varint of more than {bits} bits")
+
+
+read_varint = _signed_reader(32)
+"""A signed integer of at most 32 bits."""
+read_varlong = _signed_reader(64)
+"""A signed integer of at most 64 bits."""
 
 
 def write_unsigned_varint(out: bytearray, value: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,4 +29,4 @@ def metadata(first: int, values: Sequence[tuple[int, int, dict[str, Any]]], at: 
         for n, (key, version, held) in enumerate(values)
     ]
     times = at or [record.timestamp for record in records]
-    return write_batch(first, 1, [replace(r, timestamp=t) for r, t in zip(records, times, strict=True)])
+    return write_batch(first, 1, [r._replace(timestamp=t) for r, t in zip(records, times, strict=True)])

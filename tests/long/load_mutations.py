@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ class Batch:
     is_broken: bool = False
 
     def set_value(self, nth: int, value: bytes | None) -> None:
-        self.records[nth] = replace(self.records[nth], value=value)
+        self.records[nth] = self.records[nth]._replace(value=value)
 
     def encoded(self) -> bytes:
         first = self.records[0].offset
@@ -86,7 +86,7 @@ class MutableLog:
         ]
         self.batches.insert(at, Batch(self.batches[at - 1].leader_epoch, control is not None, records))
         for batch in self.batches[at + 1 :]:
-            batch.records = [replace(r, offset=r.offset + len(values)) for r in batch.records]
+            batch.records = [r._replace(offset=r.offset + len(values)) for r in batch.records]
 
 
 Mutation = Callable[[random.Random, MutableLog], None]
@@ -269,11 +269,11 @@ def envelope(rng: random.Random, log: MutableLog) -> None:
         case "key":
             log.append(value)
             batch = next(b for b in reversed(log.batches) if not b.is_control)
-            batch.records[-1] = replace(batch.records[-1], key=b"key")
+            batch.records[-1] = batch.records[-1]._replace(key=b"key")
         case _:
             log.append(value, value)
             batch = next(b for b in reversed(log.batches) if not b.is_control)
-            batch.records[-1] = replace(batch.records[-1], timestamp=batch.records[-1].timestamp + 5)
+            batch.records[-1] = batch.records[-1]._replace(timestamp=batch.records[-1].timestamp + 5)
 
 
 def text(rng: random.Random, log: MutableLog) -> None:

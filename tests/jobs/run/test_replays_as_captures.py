@@ -89,7 +89,7 @@ def lacking(file: MutableLog, type_: int = PARTITION) -> None:
     file.batches = [batch for batch in file.batches if batch.records]
     offset = 0
     for batch in file.batches:
-        batch.records = [replace(record, offset=offset + n) for n, record in enumerate(batch.records)]
+        batch.records = [record._replace(offset=offset + n) for n, record in enumerate(batch.records)]
         offset += len(batch.records)
 
 
@@ -201,7 +201,10 @@ CASES: dict[str, tuple[Damage, str]] = {
     "ended-partition": (in_log(200, written(BEGIN), ORPHAN, written(END)), "not_known"),
     "open-partition": (in_log(340, written(BEGIN), ORPHAN), "not_known"),
     "removed-inside": (in_transaction(A_TOPIC, NO_SUCH_TOPIC, OF_UNKNOWN), "not_known"),
-    "removed-before": (in_log(150, A_TOPIC, NO_SUCH_TOPIC, written(BEGIN), ORPHAN, written(END)), "not_known"),
+    "removed-before": (
+        one_after_another(in_log(100, A_TOPIC, NO_SUCH_TOPIC), in_transaction(ORPHAN)),
+        "not_known",
+    ),
     "registered-inside": (in_transaction(A_TOPIC, ORPHAN, OF_UNKNOWN, NO_SUCH_TOPIC), "safe"),
     "not-registered": (in_transaction(A_TOPIC, OF_UNKNOWN, NO_SUCH_TOPIC), "not_known"),
     "misplaced-inside": (in_transaction(A_TOPIC, MISPLACED, NO_SUCH_TOPIC), "not_known"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tarfile
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +108,7 @@ def test_usual_batches_are_compiled() -> None:
 def test_jumps_headers_and_other_options() -> None:
     config = {"resourceType": 4, "resourceName": "", "name": "ssl.key.password", "value": "hunter2"}
     value = write_metadata_value(CONFIG, 0, config)
-    headed = write_batch(12, 3, [replace(raw(12, value), headers=(RecordHeader("k", b"v"),))])
+    headed = write_batch(12, 3, [raw(12, value)._replace(headers=(RecordHeader("k", b"v"),))])
     log = no_op_batch(5) + no_op_batch(9) + no_op_batch(8) + headed + no_op_batch(13)
     for options in (HIDDEN, SHOWN, DumpOptions(skip_metadata=True), DumpOptions(max_bytes=150)):
         compared(log, options)

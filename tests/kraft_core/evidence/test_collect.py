@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 from kraft_core.columnar.timestamps import LAST_MS
@@ -190,7 +189,7 @@ def test_the_caller_may_know_when_all_was_copied() -> None:
 def test_a_time_beyond_the_year_9999_is_clamped(tmp_path: Path) -> None:
     """As in the tables; a stated time before it is wrong, and every finding and plan can still be written."""
     leader = {"version": 0, "leaderId": 1, "voters": [{"voterId": 1}], "grantingVoters": [{"voterId": 1}]}
-    late = replace(raw(1, NO_OP), timestamp=2**62)
+    late = raw(1, NO_OP)._replace(timestamp=2**62)
     log = control_batch(0, 1, LEADER_CHANGE, leader) + write_batch(1, 1, [late])
     (tmp_path / LOG).mkdir()
     (tmp_path / LOG / f"{0:020d}.log").write_bytes(log)

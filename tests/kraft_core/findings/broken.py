@@ -167,7 +167,7 @@ def _changed(
     if int.from_bytes(key[2:4], "big") != control_type:
         return record
     value = read_control_value(control_type, record.value or b"").value
-    return replace(record, value=write_control_value(control_type, change(value)))
+    return record._replace(value=write_control_value(control_type, change(value)))
 
 
 def without(*ids: int) -> Callable[[dict[str, Any]], dict[str, Any]]:

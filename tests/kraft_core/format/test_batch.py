@@ -1,5 +1,4 @@
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,7 @@ CODECS = range(len(compression.CODEC_NAMES))
 
 def bare(record: RawRecord) -> RawRecord:
     """What was given to the writer, without what only a reader knows."""
-    return replace(record, size_bytes=0, value_position=None)
+    return record._replace(size_bytes=0, value_position=None)
 
 
 def read_records(log, header):
