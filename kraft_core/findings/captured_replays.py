@@ -176,14 +176,19 @@ class _Replay:
         reached = log[0].first_offset if log else 0
         is_known = True
         for record in self._records.of_log(log):
-            if is_known and not _is_understood(record):
-                self._compare(record.offset)
+            if not is_known:
+                continue
+            # Every record comes here: what few need is asked for in place.
+            offset = record.offset
+            if self._ahead and self._ahead[-1].end_offset <= offset:
+                self._compare(offset)
+            if not _is_understood(record):
                 self._take_refused()
                 self._counts, is_known = False, record.reason is None
-            if is_known:
-                self._compare(record.offset)
-                self._image.apply(record)
-                reached = record.offset + 1
+                if not is_known:
+                    continue
+            self._image.pass_over(record)
+            reached = offset + 1
         self._compare(reached)
         self._take_refused()
 

@@ -13,6 +13,7 @@ from kraft_core.messages.control import CONTROL_RECORDS
 _BEGIN = "BEGIN_TRANSACTION_RECORD"
 _END = "END_TRANSACTION_RECORD"
 _ABORT = "ABORT_TRANSACTION_RECORD"
+_MARKERS = frozenset({_BEGIN, _END, _ABORT})
 _WITHOUT_EFFECT = frozenset({"NO_OP_RECORD", *(message.type_name for message in CONTROL_RECORDS.values())})
 
 
@@ -53,7 +54,7 @@ class Image:
         """
         image = cls()
         for record in records:
-            image.apply(record)
+            image.pass_over(record)
         image._transaction = None
         image.offset = end_offset - 1
         image.leader_epoch = leader_epoch
@@ -70,19 +71,36 @@ class Image:
 
     def apply(self, record: MetadataRecord) -> list[AppliedChange]:
         """Replays the next record of the log; returns the changes that became visible, one per thing."""
-        if record.type == _BEGIN:
-            made = self._begin(record)
-        elif record.type in (_END, _ABORT):
-            made = self._finish(record)
-        elif self._transaction is not None:
-            self._transaction.append(record)
-            made = []
+        if record.type in _MARKERS or self._transaction is not None:
+            made = self._in_transaction(record)
         else:
             made = self._replay(record)
+        self._reach(record)
+        return made
+
+    def pass_over(self, record: MetadataRecord) -> None:
+        """As apply, for whoever does not ask for the changes: it takes less time."""
+        if record.type in _MARKERS or self._transaction is not None:
+            self._in_transaction(record)
+        else:
+            for change in self._changes_of(record):
+                self.tables.put(change)
+        self._reach(record)
+
+    def _reach(self, record: MetadataRecord) -> None:
         if self._transaction is None:
             self.offset, self.leader_epoch = record.offset, record.leader_epoch
             self.timestamp = record.timestamp
-        return made
+
+    def _in_transaction(self, record: MetadataRecord) -> list[AppliedChange]:
+        """Of a record that begins or ends a transaction, or waits in one, what became visible."""
+        if record.type == _BEGIN:
+            self._begin(record)
+            return []
+        if record.type in _MARKERS or self._transaction is None:
+            return self._finish(record)
+        self._transaction.append(record)
+        return []
 
     def refused_in_open(self) -> tuple[list[RefusedRecord], list[RefusedRecord]]:
         """What is refused of the open transaction so far: as refusals and controller_refusals."""
@@ -101,13 +119,12 @@ class Image:
             ahead._replay(held)
         return ahead
 
-    def _begin(self, record: MetadataRecord) -> list[AppliedChange]:
+    def _begin(self, record: MetadataRecord) -> None:
         if self._transaction is not None:
             reason = "a metadata transaction is already open"
             self._refuse(record, Refusal(OPEN_TRANSACTION, "transaction", reason))
         else:
             self._transaction = []
-        return []
 
     def _finish(self, record: MetadataRecord) -> list[AppliedChange]:
         if self._transaction is None:
@@ -123,6 +140,10 @@ class Image:
         return net(made for held in waiting for made in self._replay(held))
 
     def _replay(self, record: MetadataRecord) -> list[AppliedChange]:
+        return [self._make(change, record) for change in self._changes_of(record) if self._changes(change)]
+
+    def _changes_of(self, record: MetadataRecord) -> list[Change]:
+        """What the record changes: nothing if it is refused."""
         if record.type in _WITHOUT_EFFECT:
             return []
         rule = RULES.get(record.type)
@@ -136,11 +157,10 @@ class Image:
             self._refuse(record, objection)
         try:
             # All changes are computed before the first is applied: a refused record changes nothing.
-            changes = list(rule(self.tables, record.value))
+            return list(rule(self.tables, record.value))
         except RecordRefusedError as refused:
             self._refuse(record, refused.refusal)
             return []
-        return [self._make(change, record) for change in changes if self._changes(change)]
 
     def _changes(self, change: Change) -> bool:
         return change.value is not None or self.tables.get(change.kind, change.key) is not None

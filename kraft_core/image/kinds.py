@@ -1,6 +1,6 @@
 """Every kind of thing in the image, and the replay rule of each record type."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -23,7 +23,7 @@ from kraft_core.image import (
 from kraft_core.image.change import Change, Refusal
 from kraft_core.image.tables import Tables
 
-Rule = Callable[[Tables, Mapping[str, Any]], Iterator[Change]]
+Rule = Callable[[Tables, Mapping[str, Any]], Iterable[Change]]
 """The changes of a record of one type; raises RecordRefusedError. Reads the tables, changes nothing."""
 
 ControllerCheck = Callable[[Tables, Mapping[str, Any]], Refusal | None]

@@ -3,7 +3,7 @@
 The rules are those of Kafka's PartitionRegistration (its constructor and merge) and TopicDelta.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -76,7 +76,7 @@ def create(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
     yield _put(partition)
 
 
-def change(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
+def change(tables: Tables, value: Mapping[str, Any]) -> Iterable[Change]:
     """PARTITION_CHANGE_RECORD: changes the fields that it has; always increments the partition epoch."""
     key = (value["topicId"], value["partitionId"])
     partition: Partition | None = tables.get(PARTITIONS, key)
@@ -84,7 +84,7 @@ def change(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
         if tables.get(TOPICS, key[:1]) is None:
             raise RecordRefusedError(refusals.partition_of_unknown_topic(*key))
         raise RecordRefusedError(refusals.unknown_partition(*key))
-    yield _put(_merge(partition, value))
+    return (_put(_merge(partition, value)),)
 
 
 def clear_elr(tables: Tables, value: Mapping[str, Any]) -> Iterator[Change]:
@@ -119,28 +119,34 @@ def _merge(before: Partition, value: Mapping[str, Any]) -> Partition:
 
     replicas = changed("replicas", before.replicas)
     directories = value.get("directories")
+    if directories is None and replicas is before.replicas:
+        placed = before.directories
+    else:
+        given = before.directories if directories is None else directories
+        placed = _directories(before.topic_id, given, replicas)
     elected = value["leader"] != NO_LEADER_CHANGE
     state = value.get("leaderRecoveryState", NO_RECOVERY_STATE_CHANGE)
-    return replace(
-        before,
-        replicas=replicas,
-        directories=_directories(
-            before.topic_id, before.directories if directories is None else directories, replicas
-        ),
-        isr=changed("isr", before.isr),
-        removing_replicas=changed("removingReplicas", before.removing_replicas),
-        adding_replicas=changed("addingReplicas", before.adding_replicas),
-        eligible_leader_replicas=changed("eligibleLeaderReplicas", before.eligible_leader_replicas),
-        last_known_elr=changed("lastKnownElr", before.last_known_elr),
-        leader=value["leader"] if elected else before.leader,
-        leader_recovery_state=(
-            before.leader_recovery_state
-            if state == NO_RECOVERY_STATE_CHANGE
-            else _recovery_state(before.topic_id, state)
-        ),
+    if state == NO_RECOVERY_STATE_CHANGE:
+        recovers = before.leader_recovery_state
+    else:
+        recovers = _recovery_state(before.topic_id, state)
+    # By position: most records of a log come here, and dataclasses.replace takes three times as long.
+    return Partition(
+        before.topic_id,
+        before.topic_name,
+        before.partition_id,
+        replicas,
+        placed,
+        changed("isr", before.isr),
+        changed("removingReplicas", before.removing_replicas),
+        changed("addingReplicas", before.adding_replicas),
+        changed("eligibleLeaderReplicas", before.eligible_leader_replicas),
+        changed("lastKnownElr", before.last_known_elr),
+        value["leader"] if elected else before.leader,
+        recovers,
         # Any leader in the record bumps the leader epoch, also the current one.
-        leader_epoch=_bumped(before.leader_epoch) if elected else before.leader_epoch,
-        partition_epoch=_bumped(before.partition_epoch),
+        _bumped(before.leader_epoch) if elected else before.leader_epoch,
+        _bumped(before.partition_epoch),
     )
 
 

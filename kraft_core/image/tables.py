@@ -70,12 +70,16 @@ class Tables:
     def put(self, change: Change) -> None:
         prefix, last = change.key[:-1], change.key[-1]
         groups = self._groups[change.kind]
-        before = groups.get(prefix, _EMPTY).get(last)
+        group = groups.get(prefix)
+        before = None if group is None else group.get(last)
         if change.value is not None:
-            groups.setdefault(prefix, {})[last] = change.value
-        elif before is not None:
-            del groups[prefix][last]
-            if not groups[prefix]:
+            if group is None:
+                groups[prefix] = {last: change.value}
+            else:
+                group[last] = change.value
+        elif group is not None and before is not None:
+            del group[last]
+            if not group:
                 del groups[prefix]
         if change.kind == TOPICS:
             self._index_topic(before, change.value)
