@@ -117,7 +117,8 @@ def rows_made(held: Held, plans: Sequence[ReplayPlan], refused: AddRefused) -> I
                 refused(cluster, refused_records(invalid, plan.unsure, MOST_REFUSED))
                 inside = of_cluster.filter(pc.is_valid(of_cluster["transaction"]))
                 if len(inside):
-                    refused(cluster, refused_inside(plan, inside, of_topics()[cluster], lives[cluster], found))
+                    topics = of_topics()[cluster]
+                    refused(cluster, refused_inside(plan, inside, topics, lives[cluster], found))
                 found = found.append_column("cluster_id", pa.array([cluster] * len(found), pa.string()))
                 yield with_missing(found, plan.missing, plan.missing_at)
 

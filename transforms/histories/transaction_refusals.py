@@ -28,7 +28,14 @@ from kraft_core.image.topics import Topic
 from transforms.histories.partition_events import CHANGE, NEVER, REGISTRATION, Life
 from transforms.histories.refused_records import sure
 from transforms.histories.replay_plan import ReplayPlan
-from transforms.histories.replay_records import WAS_READ, Held, in_ranges, log_columns, scanned, stored_records
+from transforms.histories.replay_records import (
+    WAS_READ,
+    Held,
+    in_ranges,
+    log_columns,
+    scanned,
+    stored_records,
+)
 from transforms.lake.tables import RECORDS
 
 OF_TOPICS = ("TOPIC_RECORD", "REMOVE_TOPIC_RECORD")

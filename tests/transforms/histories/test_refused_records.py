@@ -166,8 +166,7 @@ def test_partitions_are_refused_for_every_cause_in_transactions_of_every_outcome
         for world in worlds()
         for transaction in world.plan().transactions
         for record in world.refused()
-        if "PARTITION" in record.type
-        and transaction.begin_offset <= record.offset <= transaction.last_offset
+        if "PARTITION" in record.type and transaction.begin_offset <= record.offset <= transaction.last_offset
     }
     causes = (UNKNOWN_TOPIC, UNKNOWN_PARTITION, WRONG_DIRECTORIES, UNKNOWN_VALUE)
     assert found == set(product(("ended", "aborted", "open"), causes))
