@@ -39,7 +39,12 @@ class PathCheckpoint:
 Step = ReplayRange | PathCheckpoint
 """Records to replay, or a state to jump to: what it lacks ends there."""
 
-_FIRST_AT_AN_OFFSET = ("BEGIN_TRANSACTION_RECORD", "CLEAR_ELR_RECORD", "TOPIC_RECORD")
+_FIRST_AT_AN_OFFSET = (
+    "BEGIN_TRANSACTION_RECORD",
+    "CLEAR_ELR_RECORD",
+    "REMOVE_TOPIC_RECORD",
+    "TOPIC_RECORD",
+)
 _LAST_AT_AN_OFFSET = ("END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD")
 
 
@@ -47,8 +52,8 @@ def replay_order(offset: int, record_type: str, batch_crc: int) -> tuple[int, in
     """Sort key of records. Several lie at one offset only where batches of one epoch conflict.
 
     All of them are replayed, by the checksum of their batches: no order is lawful, but it must not depend on
-    the order of the captures. What opens something, a transaction or a topic, comes first, so that an offset
-    alone says what lies inside.
+    the order of the captures. What opens a transaction, and what ends or opens a topic, comes first, so that
+    an offset alone says what lies inside.
     """
     if record_type in _FIRST_AT_AN_OFFSET:
         return offset, _FIRST_AT_AN_OFFSET.index(record_type) - len(_FIRST_AT_AN_OFFSET), batch_crc

@@ -42,11 +42,16 @@ class Tables:
 
     Groups are the partitions of a topic, the configs of a resource, the quotas of an entity, the users of a
     SCRAM mechanism. Values are immutable, so a copy shares them.
+
+    topic_ids: ids by name. Of several topics with one name, which controllers refuse, it is the greatest id:
+    a history or a checkpoint that makes the same topics in another order leads to the same.
     """
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[Key, dict[Any, Any]]] = {kind: {} for kind in KINDS}
         self.topic_ids: dict[str, str] = {}
+        # The ids of each name that several topics have.
+        self._namesakes: dict[str, set[str]] = {}
 
     def get(self, kind: str, key: Key) -> Any | None:
         return self._groups[kind].get(key[:-1], _EMPTY).get(key[-1])
@@ -85,10 +90,25 @@ class Tables:
             self._index_topic(before, change.value)
 
     def _index_topic(self, before: Any | None, after: Any | None) -> None:
-        if before is not None and self.topic_ids.get(before.name) == before.topic_id:
-            del self.topic_ids[before.name]
+        if before is not None:
+            self._name(before.name, self._with_name(before.name) - {before.topic_id})
         if after is not None:
-            self.topic_ids[after.name] = after.topic_id
+            self._name(after.name, self._with_name(after.name) | {after.topic_id})
+
+    def _with_name(self, name: str) -> set[str]:
+        held = self.topic_ids.get(name)
+        return self._namesakes.get(name) or (set() if held is None else {held})
+
+    def _name(self, name: str, ids: set[str]) -> None:
+        """State which topics have a name."""
+        if ids:
+            self.topic_ids[name] = max(ids)
+        else:
+            self.topic_ids.pop(name, None)
+        if len(ids) > 1:
+            self._namesakes[name] = ids
+        else:
+            self._namesakes.pop(name, None)
 
     def copy(self) -> "Tables":
         twin = Tables()
@@ -97,6 +117,7 @@ class Tables:
             for kind, groups in self._groups.items()
         }
         twin.topic_ids = dict(self.topic_ids)
+        twin._namesakes = dict(self._namesakes)
         return twin
 
     def __eq__(self, other: object) -> bool:

@@ -128,11 +128,18 @@ def cleared(
         of_name[life.name].append(place)
     for clear in clears.to_pylist():
         named, seq = clear["topic_name"], clear["seq"]
-        for place in of_name[named] if named else range(len(lives)):
-            if lives[place].first_seq < seq and (lives[place].end_offset or NEVER) > seq:
-                found = known.of_life(place, seq)
-                if len(found):
-                    yield event_of_each(found, clear, CLEARED, lives), found
+        standing = [
+            place
+            for place in (of_name[named] if named else range(len(lives)))
+            if lives[place].first_seq < seq and (lives[place].end_offset or NEVER) > seq
+        ]
+        if named and len(standing) > 1:
+            # As kraft_core.image.tables.Tables has the topic of a name.
+            standing = [max(standing, key=lambda place: lives[place].topic_id)]
+        for place in standing:
+            found = known.of_life(place, seq)
+            if len(found):
+                yield event_of_each(found, clear, CLEARED, lives), found
 
 
 def vanished(

@@ -24,6 +24,12 @@ def test_a_transaction_holds_all_at_the_offsets_of_its_markers():
     assert found == ["BEGIN_TRANSACTION_RECORD", *reversed(types)]
 
 
+def test_of_a_topic_that_is_removed_or_made_nothing_lies_at_the_same_offset_before_it():
+    types = ["PARTITION_CHANGE_RECORD", "TOPIC_RECORD", "REMOVE_TOPIC_RECORD"]
+    found = sorted(types, key=lambda type_: replay_order(5, type_, types.index(type_)))
+    assert found == [*reversed(types)]
+
+
 def test_below_the_highest_epoch_is_what_its_log_has_there():
     """Epoch 2 has a record where epoch 1 has another one, on which epoch 3 goes on."""
     committed = ReplayRange(0, 5, 1, "committed")

@@ -209,6 +209,20 @@ class TestTopics:
         assert image.tables.topic_ids == {"t": OTHER}
         assert not image.tables.group(tables.PARTITIONS, OTHER)
 
+    def test_the_order_of_topics_with_one_name_does_not_matter(self):
+        """A history goes on from topics in another order than that of the log, a checkpoint has its own."""
+        made = [("TOPIC_RECORD", topic_fields("t", id_)) for id_ in (ID, OTHER)]
+        for some in (made, made[::-1]):
+            image = replay(rows(some))
+            assert image.tables.topic_ids == {"t": max(ID, OTHER)}
+            twin = image.copy()
+            replay(rows([("REMOVE_TOPIC_RECORD", {"topicId": max(ID, OTHER)})], 2), image)
+            assert image.tables.topic_ids == {"t": min(ID, OTHER)}
+            replay(rows([("TOPIC_RECORD", topic_fields("u", min(ID, OTHER)))], 3), image)
+            assert image.tables.topic_ids == {"u": min(ID, OTHER)}
+            replay(rows([("REMOVE_TOPIC_RECORD", {"topicId": min(ID, OTHER)})], 2), twin)
+            assert twin.tables.topic_ids == {"t": max(ID, OTHER)}
+
     def test_the_same_id_again_starts_without_partitions(self):
         image = replay(rows([TOPIC, PARTITION, TOPIC]))
         assert image.tables.count(tables.PARTITIONS) == 0

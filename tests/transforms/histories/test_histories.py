@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -148,6 +148,20 @@ def test_directories_that_do_not_fit_the_replicas_are_refused(spark: Any, tmp_pa
     assert versions == sorted(
         (row["partition_id"], row["replicas"]) for row in rows_with(tmp_path, PARTITIONS)
     )
+
+
+def test_elrs_are_cleared_of_one_of_the_topics_with_a_name(tmp_path: Path) -> None:
+    ids = ("AAAAAAAAAAAAAAAAAAAAAQ", "BBBBBBBBBBBBBBBBBBBBBQ")
+    found = [("TOPIC_RECORD", topic_fields("t", id_)) for id_ in ids]
+    found += [("PARTITION_RECORD", partition_fields(id_, eligibleLeaderReplicas=[2])) for id_ in ids]
+    clear, removal = ("CLEAR_ELR_RECORD", {"topicName": "t"}), ("REMOVE_TOPIC_RECORD", {"topicId": ids[1]})
+    found += [clear, removal, clear]
+    world = World("cluster", rows_of(found), [ReplayRange(0, len(found), 1, "committed")])
+    write_records(tmp_path, [world])
+    write_histories(Lake(cast("Any", None), tmp_path), [world.plan()])
+    assert_equal(held(tmp_path), expected([world]))
+    cleared = {(r["topic_id"], r["valid_from_offset"]) for r in rows_with(tmp_path, PARTITIONS)}
+    assert cleared == {(ids[0], 2), (ids[0], 6), (ids[1], 3), (ids[1], 4)}
 
 
 def write_records(lake: Path, worlds: list[World]) -> None:

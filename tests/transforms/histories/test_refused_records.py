@@ -54,6 +54,7 @@ from transforms.lake.tables import (
 
 LIVES = 16
 TRANSACTIONS = 28
+NAMESAKES = 20
 OF_CHECKPOINTS: list[Made] = [
     ("PARTITION_RECORD", partition_fields(UNKNOWN, 5)),
     ("PARTITION_CHANGE_RECORD", change_fields(UNKNOWN, 6, isr=[1])),
@@ -62,7 +63,8 @@ OF_CHECKPOINTS: list[Made] = [
 
 
 TOPICS = {TOPIC: "t", OTHER: "u"}
-DRAWN: dict[str, Callable[[Random], Made]] = {
+Drawn = dict[str, Callable[[Random], Made]]
+DRAWN: Drawn = {
     "begin": lambda _: ("BEGIN_TRANSACTION_RECORD", {"name": "t"}),
     "end": lambda _: ("END_TRANSACTION_RECORD", {}),
     "abort": lambda _: ("ABORT_TRANSACTION_RECORD", {"reason": None}),
@@ -76,8 +78,17 @@ DRAWN: dict[str, Callable[[Random], Made]] = {
 }
 
 
-def one_of(random: Random) -> str:
-    return random.choice([*TOPICS])
+# Of topics with the same names.
+OF_NAMESAKES: Drawn = {
+    **{name: DRAWN[name] for name in ("begin", "end", "abort", "partition", "change")},
+    "topic": lambda r: ("TOPIC_RECORD", topic_fields(r.choice("tu"), one_of(r, UNKNOWN))),
+    "removal": lambda r: ("REMOVE_TOPIC_RECORD", {"topicId": one_of(r, UNKNOWN)}),
+    "clearing": lambda r: ("CLEAR_ELR_RECORD", {"topicName": r.choice("tu")}),
+}
+
+
+def one_of(random: Random, *more: str) -> str:
+    return random.choice([*TOPICS, *more])
 
 
 def odd(random: Random) -> dict[str, Any]:
@@ -105,6 +116,15 @@ def of_transactions(seed: int) -> World:
     return whole(f"cluster of transactions {seed}", rows(made), random, unread=seed % 3 * 0.01)
 
 
+def of_namesakes(seed: int) -> World:
+    """Names are given to topics that bear others, or whose names others bear, and topics are removed."""
+    random = Random(seed)
+    often = ("topic", "topic", "removal", "clearing")
+    made = [OF_NAMESAKES[random.choice([*OF_NAMESAKES, *often])](random) for _ in range(60)]
+    world = whole(f"cluster of namesakes {seed}", rows(made), random, unread=0)
+    return in_conflict(world, random) if seed % 4 == 0 else world
+
+
 def worlds() -> list[World]:
     """Clusters whose logs lack what they refer to, and logs with gaps; some have conflicting batches.
 
@@ -122,7 +142,8 @@ def worlds() -> list[World]:
     found = [in_conflict(world, Random(n)) if n % 7 == 0 else world for n, world in enumerate(found)]
     of_partitions = [of_transactions(seed) for seed in range(TRANSACTIONS)]
     of_partitions = [in_conflict(w, Random(n)) if n % 7 == 0 else w for n, w in enumerate(of_partitions)]
-    return [*found, *of_partitions, every, above_a_refused_checkpoint()]
+    namesakes = [of_namesakes(seed) for seed in range(NAMESAKES)]
+    return [*found, *of_partitions, *namesakes, every, above_a_refused_checkpoint()]
 
 
 def above_a_refused_checkpoint() -> World:
