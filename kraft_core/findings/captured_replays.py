@@ -34,6 +34,7 @@ from kraft_core.findings.snapshot_replays import (
     comparisons,
     replays,
 )
+from kraft_core.findings.unread_files import unread_files
 from kraft_core.format.controller_dir import ControllerDir
 from kraft_core.format.message_reader import has_unknown_fields
 from kraft_core.format.record import Record
@@ -56,6 +57,17 @@ class _Stretch:
     log: Log
     on_path: bool = False
     compared: set[CheckpointKey] = field(default_factory=set[CheckpointKey])
+
+
+def file_facts(known: Conclusions, directories: Iterable[tuple[str, ControllerDir]]) -> RuleFacts:
+    """What the files of captured directories add to the facts of the captures: what of them cannot be read,
+    and what a replay of their records finds (replay_facts). Raises OSError.
+
+    directories: each with the id of its capture, which copies share.
+    """
+    held = list(directories)
+    facts = replay_facts(known, dict(held))
+    return replace(facts, unreadable=(*unread_files(held), *facts.unreadable))
 
 
 def replay_facts(known: Conclusions, directories: Mapping[str, ControllerDir]) -> RuleFacts:

@@ -13,12 +13,11 @@ from kraft_core.evidence.epochs import leaders_named
 from kraft_core.evidence.facts import Capture, TimeSource, label
 from kraft_core.evidence.in_force import InForce
 from kraft_core.evidence.states import SetInForce
-from kraft_core.findings.captured_replays import replay_facts
+from kraft_core.findings.captured_replays import file_facts
 from kraft_core.findings.facts import RuleFacts
 from kraft_core.findings.finding import Finding
 from kraft_core.findings.judge import judge
 from kraft_core.findings.observed_quorum import static_voters_differ
-from kraft_core.findings.unread_files import unread_files
 from kraft_core.format.controller_dir import ControllerDir
 from kraft_core.plan.registrations import Registered, Registration, Registrations
 from kraft_core.plan.standings import LeaderLog, Member, Standing, members_of
@@ -180,14 +179,8 @@ def open_errors(findings: Iterable[Finding]) -> list[OpenError]:
 
 
 def errors_in(known: Conclusions, directories: Iterable[tuple[str, ControllerDir]]) -> list[OpenError]:
-    """What the files of captured directories add to the errors of quorum_of: what of them cannot be read, and
-    what a replay of their records finds. Raises OSError.
-
-    directories: each with the id of its capture.
-    """
-    held = list(directories)
-    facts = replay_facts(known, dict(held))
-    facts = replace(facts, unreadable=(*unread_files(held), *facts.unreadable))
+    """What the files of captured directories add to the errors of quorum_of: file_facts. Raises OSError."""
+    facts = file_facts(known, directories)
     return open_errors(judge(known, facts)) if facts != RuleFacts() else []
 
 

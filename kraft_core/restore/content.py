@@ -16,7 +16,9 @@ MOST_NAMED = 10
 def content_losses(
     deviations: Iterable[str], later: Sequence[Consequence], sure: Sequence[SureReplica]
 ) -> Iterator[PossibleLoss]:
-    """deviations, later, sure: as Restored has them."""
+    """deviations: what checkpoints lack by a known fault of Kafka, in sentences. later, sure: as Restored has
+    them.
+    """
     for sentence in deviations:
         yield PossibleLoss(FORGOTTEN, sentence)
     for name, meaning in MEANING.items():

@@ -11,17 +11,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kraft_core.findings.facts import SnapshotDeviation
+from kraft_core.findings.snapshot_deviations import unlawful_deviations
 from kraft_core.format.batch import BatchHeader
 from kraft_core.format.controller_dir import CheckpointFile, ControllerDir, SegmentFile
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.message_reader import has_unknown_fields
 from kraft_core.format.record import Record, read_batch, read_log
 from kraft_core.format.segment import Damage, scan
+from kraft_core.format.side_file_texts import checkpoint_name
 from kraft_core.format.snapshot import read_snapshot
-from kraft_core.image.delegation_tokens import token_digest
 from kraft_core.image.image import Image
 from kraft_core.image.snapshot_check import deviations
-from kraft_core.image.tables import DELEGATION_TOKENS, PARTITIONS
+from kraft_core.image.tables import PARTITIONS
 from kraft_core.raft.voters import VoterSet
 
 # A topic's id and a partition of it; a leader epoch and a partition epoch.
@@ -157,15 +159,22 @@ def _deviations(by_log: Image, by_checkpoint: Image, checkpoint: CheckpointFile 
     Raises UnusableLogError where no known fault of Kafka explains it.
     """
     assert checkpoint is not None
-    for deviation in deviations(by_log, by_checkpoint):
-        if deviation.by_design:
-            continue
-        kind, key = deviation.difference.kind, deviation.difference.key
-        named = token_digest(key[0]) if kind == DELEGATION_TOKENS else "/".join(map(str, key))
-        sentence = f"{checkpoint.path.name} and the log below it differ in {kind} {named}"
-        if not deviation.explanation:
-            raise UnusableLogError(sentence)
-        yield f"{sentence}: {deviation.explanation}. The checkpoint is restored."
+    assert checkpoint.id is not None
+    for each in deviations(by_log, by_checkpoint):
+        for found in unlawful_deviations([each], checkpoint.id.end_offset, checkpoint.id.leader_epoch, ""):
+            if not found.explanation:
+                raise UnusableLogError(_differs(found))
+            yield forgotten(found)
+
+
+def forgotten(found: SnapshotDeviation) -> str:
+    """What a checkpoint lacks by a known fault of Kafka, as a sentence."""
+    return f"{_differs(found)}: {found.explanation}. The checkpoint is restored."
+
+
+def _differs(found: SnapshotDeviation) -> str:
+    name = checkpoint_name(found.end_offset, found.leader_epoch)
+    return f"{name} and the log below it differ in {found.kind} {found.subject}"
 
 
 def _replayed_from(

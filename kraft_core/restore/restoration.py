@@ -15,12 +15,15 @@ from typing import Literal
 from kraft_core.evidence.collect import CollectedCluster
 from kraft_core.evidence.conclusions import Conclusions, conclude
 from kraft_core.evidence.facts import Capture, TimeSource, label
+from kraft_core.findings.captured_replays import file_facts
+from kraft_core.findings.facts import RuleFacts
 from kraft_core.findings.judge import judge
 from kraft_core.findings.recovery import lacking, ranges_text, unproven
 from kraft_core.format.controller_dir import ControllerDir
 from kraft_core.format.side_file_texts import checkpoint_name
 from kraft_core.image.brokers import Broker
 from kraft_core.image.image import Image
+from kraft_core.image.snapshot_check import deviations
 from kraft_core.image.tables import BROKERS, KINDS, ZK_MIGRATION
 from kraft_core.restore.broker_dirs import (
     BrokerDirError,
@@ -49,6 +52,7 @@ from kraft_core.restore.offline import SureReplica, offline
 from kraft_core.restore.replay import (
     ReplayedLog,
     UnusableLogError,
+    forgotten,
     replayed,
     replayed_until,
     without_transaction,
@@ -74,8 +78,7 @@ class Restored:
     log; restored_end, restored_epoch, restored_time (ms): of the last record of it that is restored.
     unproven: what of the source is kept although no capture proves it committed, in words; "" for nothing.
     left_behind: what other captures hold and the source does not, in words; "" for nothing. left_out: an open
-    metadata transaction, in words; "" for none. counts: things by kind. deviations: where a captured
-    checkpoint is not what the log below it leads to, by a known fault of Kafka. later: what is restored
+    metadata transaction, in words; "" for none. counts: things by kind. later: what is restored
     otherwise than it was last seen; stray: by broker the partitions whose directories the metadata does not
     know, or knows elsewhere. brokers_back: those that are expected; brokers_fenced: of them
     those that were fenced at the end of the source's log. unregistered: broker and id of log directories that
@@ -100,7 +103,6 @@ class Restored:
     horizon: Horizon
     sure: tuple[SureReplica, ...]
     counts: dict[str, int]
-    deviations: tuple[str, ...]
     later: tuple[Consequence, ...]
     stray: dict[int, tuple[str, ...]]
     brokers_back: tuple[int, ...]
@@ -172,7 +174,8 @@ def restoration_of(
                 cut[capture.capture_id] = why
     beside = tuple(unled([(label(each.capture.replica), each.log) for each in logs]))
     asked = (request.gone, request.are_stopped, request.line)
-    choice = choose(known, judge(known), *asked, lives, cut, beside)
+    facts = _file_facts(known, cluster, unusable)
+    choice = choose(known, judge(known, facts), *asked, lives, cut, beside)
     chosen = None if choice.capture is None else choice.capture.capture_id
     source = next((each for each in logs if each.capture.capture_id == chosen), None)
     refusals = [*unread, *_of_identity(cluster), *choice.refusals, *unusable]
@@ -196,7 +199,8 @@ def restoration_of(
         refusals.append(BROKERS_DELETE)
         made = None
     if made is not None:
-        losses += content_losses(made.deviations, made.later, made.sure)
+        forgot = [each for held in logs for each in held.log.deviations]
+        losses += content_losses([*forgot, *_forgotten(made, facts)], made.later, made.sure)
         losses += (unregistered_loss(*each) for each in made.unregistered)
     return Restoration(
         cluster.kafka_cluster_id,
@@ -207,6 +211,27 @@ def restoration_of(
         tuple(voter_copies(known)),
         made,
     )
+
+
+def _file_facts(known: Conclusions, cluster: CollectedCluster, unusable: list[str]) -> RuleFacts:
+    """What a plan of voters judges too, also of directories that are whole by themselves: a checkpoint is
+    compared with the logs of all. unusable: takes why it cannot be read.
+    """
+    ids = (capture.capture_id for capture in cluster.facts.captures)
+    try:
+        return file_facts(known, zip(ids, cluster.directories, strict=True))
+    except OSError as error:
+        unusable.append(f"{error}.")
+        return RuleFacts()
+
+
+def _forgotten(made: Restored, facts: RuleFacts) -> Iterator[str]:
+    """What the checkpoint from which the source is replayed lacks by a known fault of Kafka, in sentences."""
+    ids = [each.id for each in made.directory.checkpoints if each.id is not None]
+    loaded = max((id_.end_offset for id_ in ids if id_.end_offset <= made.restored_end), default=0)
+    for deviation in facts.snapshot_deviations:
+        if deviation.end_offset == loaded and deviation.explanation:
+            yield forgotten(deviation)
 
 
 def _broker_log_dirs(paths: Iterable[Path], cluster_id: str) -> tuple[dict[str, BrokerLogDir], list[str]]:
@@ -295,7 +320,6 @@ def _made(
         horizon=horizon,
         sure=tuple(sure),
         counts={kind: image.tables.count(kind) for kind in KINDS},
-        deviations=tuple(dict.fromkeys(each for held in logs for each in held.log.deviations)),
         later=tuple(dict.fromkeys([*_later(restored, seen), *brokers.unknown()])),
         stray=_joined(stray(restored, seen), brokers.stray(restored)),
         brokers_back=tuple(sorted(broker.broker_id for broker in back)),
@@ -319,14 +343,29 @@ def _joined(*found: dict[int, set[str]]) -> dict[int, tuple[str, ...]]:
 
 
 def check_line(source: CapturedLog, logs: Iterable[CapturedLog], line: Line | None) -> None:
-    """Raises UnwritableError where logs of two histories end alike: then no choice was made."""
+    """Raises UnwritableError where logs of two histories end alike: then no choice was made. Of one history,
+    where their checkpoints contradict each other, and no captured log shows which of them is right.
+    """
     end = source.log.leader_epoch, source.log.end_offset
     for each in logs:
         ends_alike = (each.log.leader_epoch, each.log.end_offset) == end
-        if line is not None and ends_alike and each.log.image.tables != source.log.image.tables:
+        if not ends_alike or each.log.image.tables == source.log.image.tables:
+            continue
+        if line is not None:
             raise UnwritableError(
                 f"logs of two histories end at {end[0]}@{end[1]}: give the captures of only one"
             )
+        kind = next(_unexplained(each.log.image, source.log.image), None)
+        if kind is not None:
+            both = f"{each.directory.path} and {source.directory.path}"
+            raise UnwritableError(f"{both} end at {end[0]}@{end[1]} with other {kind}")
+
+
+def _unexplained(one: Image, other: Image) -> Iterator[str]:
+    """The kinds in which images differ, but for what a known fault of Kafka leaves out in either."""
+    found = [*deviations(one, other), *deviations(other, one)]
+    explained = {each.difference.key for each in found if each.by_design or each.explanation}
+    yield from (each.difference.kind for each in found if each.difference.key not in explained)
 
 
 def _with_lost_brokers(log: ReplayedLog, restored: Image, request: RestoreRequest) -> RestoreRequest:

@@ -1,0 +1,119 @@
+"""What a replay of all captures shows counts in a restoration, where each directory is whole by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.restore.content import FORGOTTEN
+from kraft_core.restore.replay import Cut
+from tests.kraft_core.image.refused import UNKNOWN
+from tests.kraft_core.image.worlds import partition_fields, topic_fields
+from tests.kraft_core.restore.planned import all_stated, copied, losses, planned
+from tests.long.load_mutations import MutableLog, written
+
+WHOLE = "uncommitted-truncation/after"
+TOPIC, PARTITION, BEGIN = 2, 3, 23
+
+
+def _file(captures: Path, node: int, name: str) -> Path:
+    return captures / f"node-{node}" / LOG_DIR_NAME / name
+
+
+def _changed(path: Path) -> MutableLog:
+    path.chmod(0o644)
+    return MutableLog.of(path)
+
+
+def _without_a_partition(path: Path) -> None:
+    """A checkpoint lacks its last partition."""
+    file = _changed(path)
+    batch, nth = [(b, n) for b, n in file.data() if (b.records[n].value or b"\0\0")[1] == PARTITION][-1]
+    del batch.records[nth]
+    offset = 0
+    for each in file.batches:
+        each.records = [record._replace(offset=offset + n) for n, record in enumerate(each.records)]
+        offset += len(each.records)
+    file.write()
+
+
+def _begin_at(captures: Path, node: int, end: int) -> None:
+    """The log of a node begins with its checkpoint of this end offset, as once Kafka has deleted the rest."""
+    folder = captures / f"node-{node}" / LOG_DIR_NAME
+    for older in folder.glob("*.checkpoint"):
+        if int(older.name[:20]) < end:
+            older.unlink()
+    for path in sorted(folder.glob("*.log")):
+        log = MutableLog.of(path)
+        path.unlink()
+        log.batches = [batch for batch in log.batches if batch.records[0].offset >= end]
+        if log.batches:
+            log.path = path.with_name(f"{log.batches[0].records[0].offset:020}.log")
+            log.write()
+
+
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_a_refused_record_in_a_transaction_that_is_open(tmp_path: Path, is_refused: bool) -> None:
+    """The transaction is left out, but a controller that replays the log terminates (rule 49)."""
+    captures = copied(WHOLE, tmp_path)
+    partition = written(PARTITION, **partition_fields(UNKNOWN))
+    inside = [partition] if is_refused else [written(TOPIC, 0, **topic_fields("t", UNKNOWN)), partition]
+    for node in (1, 2, 3, 4):
+        log = _changed(max(_file(captures, node, "").glob("*.log")))
+        log.append(written(BEGIN), *inside)
+        log.write()
+    plan = planned(captures)
+    assert plan.verdict == ("REFUSED" if is_refused else "SAFE")
+    assert is_refused == ("Rule 49 is broken: PARTITION_RECORD at offset 508" in " ".join(plan.refusals))
+
+
+def test_a_checkpoint_that_differs_from_the_log_of_others(tmp_path: Path) -> None:
+    """The source lacks the log below its checkpoint, which lacks a partition (rule 22)."""
+    captures = copied(WHOLE, tmp_path)
+    _begin_at(captures, 1, 321)
+    plan = planned(captures)
+    assert plan.made is not None
+    assert (plan.verdict, plan.made.source.node_id) == ("SAFE", 1)
+    _without_a_partition(_file(captures, 1, f"{321:020}-0000000001.checkpoint"))
+    plan = planned(captures)
+    assert plan.verdict == "REFUSED"
+    assert "Rule 22 is broken: Checkpoint 321-1 of 1@" in " ".join(plan.refusals)
+
+
+def test_checkpoints_that_contradict_each_other_above_all_logs(tmp_path: Path) -> None:
+    """No log shows which of them is right."""
+    captures = copied(WHOLE, tmp_path)
+    for node, end in ((1, 321), (2, 325), (3, 325), (4, 326)):
+        _begin_at(captures, node, end)
+    assert planned(captures).verdict == "SAFE"
+    _without_a_partition(_file(captures, 1, f"{321:020}-0000000001.checkpoint"))
+    plan = planned(captures)
+    assert plan.verdict == "REFUSED"
+    assert plan.refusals[-1].endswith("end at 3@507 with other partitions.")
+
+
+def test_an_earlier_moment_above_a_checkpoint_that_differs_from_the_log(tmp_path: Path) -> None:
+    """Only --at is replayed from it."""
+    captures = copied("dynamic-membership", tmp_path, 1)
+    asked = all_stated(captures, at=Cut(end_offset=2939))
+    assert planned(captures, asked).made is not None
+    _without_a_partition(_file(captures, 1, f"{2939:020}-0000000006.checkpoint"))
+    plan = planned(captures, asked)
+    assert plan.verdict == "REFUSED"
+    assert "Rule 22 is broken: Checkpoint 2939-6 of 1@" in " ".join(plan.refusals)
+
+
+def test_what_a_checkpoint_of_kafka_forgot_by_the_log_of_others(tmp_path: Path) -> None:
+    """The source lacks the log below its checkpoint; the other one has it, and its checkpoint is right."""
+    captures = copied("dynamic-membership", tmp_path, 1, 2)
+    _begin_at(captures, 1, 3692)
+    plan = planned(captures, all_stated(captures))
+    assert plan.made is not None
+    assert plan.made.source.node_id == 1
+    assert losses(plan).count(FORGOTTEN) == 1
+    (forgotten,) = (loss.sentence for loss in plan.losses if loss.name == FORGOTTEN)
+    assert forgotten.startswith(
+        f"{3692:020}-0000000009.checkpoint and the log below it differ in scram_users 2"
+    )
