@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -156,7 +156,7 @@ def log(more: int) -> list[bytes]:
 
 def idle(day: int) -> bytes:
     """The batch of an idle moment, at offset 0."""
-    return write_batch(0, 1, [replace(value("NoOpRecord", 0), timestamp=T0_MS + day * DAY_MS)])
+    return write_batch(0, 1, [value("NoOpRecord", 0)._replace(timestamp=T0_MS + day * DAY_MS)])
 
 
 def grow(captures: Path, more: int) -> None:
