@@ -245,6 +245,8 @@ def commit(lake: Lake, pending: PendingCommit, run_columns: Row) -> None:
     if pending.broker_directories:
         rows = [row | run_columns for row in pending.broker_directories]
         lake.put(BROKER_DIRECTORIES, rows, by="capture_id")
+    if not (pending.segments or pending.captures):
+        return
     # A capture's id comes of its cluster id, too: no other one has its rows.
     clusters = expanded(lake.path, pending.kafka_ids)
     if pending.segments:

@@ -96,8 +96,8 @@ class LogEnds:
         """Whether a voter's first capture from a moment on is that of the leader of all it holds above."""
         for voter in voters.voters:
             for ends in self._of(voter):
-                first = ends.first_since(as_of)
-                if first is not None and self._leads_above(voter, voters, first, bound):
+                found = ends.from_then_on(as_of)
+                if found is not None and self._leads_above(voter, voters, found[0], bound):
                     return True
         return False
 

@@ -41,11 +41,6 @@ class ReplicaEnds:
         """Those taken at a moment (ms) or later."""
         return self.captures[bisect_left(self.times, at) :]
 
-    def first_since(self, at: int) -> Capture | None:
-        """The first of those."""
-        nth = bisect_left(self.times, at)
-        return self.captures[nth] if nth < len(self.captures) else None
-
     def from_then_on(self, at: int) -> tuple[Capture, int] | None:
         """The first of those, and the lowest end of all; None where there are none."""
         nth = bisect_left(self.times, at)

@@ -27,9 +27,8 @@ def with_footers(found: ds.FileSystemDataset, table: Location, size_bytes: int) 
     known = _kept[1] if _kept is not None and _kept[0] == table else {}
     fragments: list[ds.Fragment] = []
     for fragment in found.get_fragments():
-        held = known.get(fragment.path)
+        held = known.get(fragment.path, fragment)
         # A store's file system is another one once its credentials are.
-        is_same = held is not None and held.filesystem.equals(fragment.filesystem)
-        fragments.append(held if held is not None and is_same else fragment)
+        fragments.append(held if held.filesystem.equals(fragment.filesystem) else fragment)
     _kept = table, {fragment.path: fragment for fragment in fragments}
     return ds.FileSystemDataset(fragments, found.schema, found.format, found.filesystem)
