@@ -22,8 +22,9 @@ from kraft_core.findings.recovery import lacking, ranges_text, unproven
 from kraft_core.format.controller_dir import ControllerDir
 from kraft_core.format.side_file_texts import checkpoint_name
 from kraft_core.image.brokers import Broker
+from kraft_core.image.change import Key
 from kraft_core.image.image import Image
-from kraft_core.image.snapshot_check import deviations
+from kraft_core.image.snapshot_check import Deviation, deviations
 from kraft_core.image.tables import BROKERS, KINDS, ZK_MIGRATION
 from kraft_core.restore.broker_dirs import (
     BrokerDirError,
@@ -364,8 +365,12 @@ def check_line(source: CapturedLog, logs: Iterable[CapturedLog], line: Line | No
 def _unexplained(one: Image, other: Image) -> Iterator[str]:
     """The kinds in which images differ, but for what a known fault of Kafka leaves out in either."""
     found = [*deviations(one, other), *deviations(other, one)]
-    explained = {each.difference.key for each in found if each.by_design or each.explanation}
-    yield from (each.difference.kind for each in found if each.difference.key not in explained)
+    explained = {_place(each) for each in found if each.by_design or each.explanation}
+    yield from (each.difference.kind for each in found if _place(each) not in explained)
+
+
+def _place(found: Deviation) -> tuple[str, Key]:
+    return found.difference.kind, found.difference.key
 
 
 def _with_lost_brokers(log: ReplayedLog, restored: Image, request: RestoreRequest) -> RestoreRequest:
