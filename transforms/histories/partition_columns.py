@@ -39,7 +39,7 @@ def partition_versions(
     """The versions of the partitions of one cluster: the columns of PARTITIONS but for the cluster's.
 
     events: EVENTS, in any order. What lies outside of every life of its topic is not a partition. clears:
-    ELRs cleared (ENVELOPE and topic_name, empty: of all topics). loads: snapshots that take the place of what
+    ELRs cleared (ENVELOPE and topic_id, null: of all topics). loads: snapshots that take the place of what
     was known (ENVELOPE). The second table has the events that Kafka refuses: partition_refusals.REFUSED.
     """
     events, life, outside = in_lives(events, lives)

@@ -119,27 +119,24 @@ def said_by(rows: pa.Table) -> pa.Table:
 def cleared(
     events: pa.Table, things: Any, lives: Sequence[Life], clears: pa.Table
 ) -> Iterator[tuple[pa.Table, Any]]:
-    """For each record that clears ELRs, an event of every partition that its topics have by then."""
+    """For each record that clears ELRs, an event of every partition that its topics have by then.
+
+    clears: ENVELOPE, and topic_id, null: of all topics.
+    """
     if not len(clears):
         return
     known = KnownPartitions.of(events, things)
-    of_name: dict[str, list[int]] = defaultdict(list)
+    of_topic: defaultdict[str, list[int]] = defaultdict(list)
     for place, life in enumerate(lives):
-        of_name[life.name].append(place)
+        of_topic[life.topic_id].append(place)
     for clear in clears.to_pylist():
-        named, seq = clear["topic_name"], clear["seq"]
-        standing = [
-            place
-            for place in (of_name[named] if named else range(len(lives)))
-            if lives[place].first_seq < seq and (lives[place].end_offset or NEVER) > seq
-        ]
-        if named and len(standing) > 1:
-            # As kraft_core.image.tables.Tables has the topic of a name.
-            standing = [max(standing, key=lambda place: lives[place].topic_id)]
-        for place in standing:
-            found = known.of_life(place, seq)
-            if len(found):
-                yield event_of_each(found, clear, CLEARED, lives), found
+        topic_id, seq = clear["topic_id"], clear["seq"]
+        for place in range(len(lives)) if topic_id is None else of_topic[topic_id]:
+            # One that ends here was cleared before: kraft_core.image.replay_path.replay_order.
+            if lives[place].first_seq < seq <= (lives[place].end_offset or NEVER):
+                found = known.of_life(place, seq)
+                if len(found):
+                    yield event_of_each(found, clear, CLEARED, lives), found
 
 
 def vanished(

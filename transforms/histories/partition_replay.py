@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
 from itertools import chain
@@ -52,7 +52,15 @@ from transforms.histories.replay_records import (
     opened,
     scanned,
 )
-from transforms.histories.transaction_refusals import refused_inside, topic_records
+from transforms.histories.topics_at_once import (
+    InBatch,
+    is_named_inside,
+    makes_again,
+    topic_records,
+    with_own_ends,
+    with_topics,
+)
+from transforms.histories.transaction_refusals import refused_inside
 from transforms.lake.arrow_rows import moment
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import PARTITIONS, RECORDS, SNAPSHOT_RECORDS, TOPICS, Table
@@ -101,10 +109,12 @@ def partition_rows(
 def rows_made(held: Held, plans: Sequence[ReplayPlan], refused: AddRefused) -> Iterator[pa.Table]:
     """The rows that the replays make."""
     with ExitStack() as stack:
-        lives, clears = topic_lives(held, plans), cleared(held, plans)
-        of_topics = cache(lambda: topic_records(held, plans))
+        lives = topic_lives(held, plans)
+        of_topics = cache(lambda: topic_records(held, plans, lives))
+        clears = cleared(held, plans, lives, of_topics)
         by_cluster = {plan.cluster_id: plan for plan in plans}
         loads = {plan.cluster_id: loaded(plan) for plan in plans}
+        again = {plan.cluster_id: makes_again(plan, lives[plan.cluster_id]) for plan in plans}
         for bucket in buckets(held, plans, stack):
             for cluster in pc.unique(bucket["cluster_id"]).to_pylist():
                 of_cluster = bucket.filter(pc.equal(bucket["cluster_id"], cluster)).select(EVENTS.names)
@@ -114,6 +124,9 @@ def rows_made(held: Held, plans: Sequence[ReplayPlan], refused: AddRefused) -> I
                 found, invalid = partition_versions(
                     effective, lives[cluster], clears[cluster], loads[cluster]
                 )
+                if again[cluster]:
+                    topics = of_topics()[cluster]
+                    found = with_own_ends(plan, found, effective, topics, lives[cluster])
                 refused(cluster, refused_records(invalid, plan.unsure, MOST_REFUSED))
                 inside = of_cluster.filter(pc.is_valid(of_cluster["transaction"]))
                 if len(inside):
@@ -248,8 +261,13 @@ def life_of(row: dict[str, Any]) -> Life:
     )
 
 
-def cleared(held: Held, plans: Sequence[ReplayPlan]) -> dict[str, pa.Table]:
-    """By cluster, the records that clear ELRs: ENVELOPE and topic_name."""
+def cleared(
+    held: Held,
+    plans: Sequence[ReplayPlan],
+    lives: Mapping[str, Sequence[Life]],
+    of_topics: Callable[[], Mapping[str, Sequence[InBatch]]],
+) -> dict[str, pa.Table]:
+    """By cluster, the records that clear ELRs: ENVELOPE and topic_id, null: of all topics."""
     by_cluster = {plan.cluster_id: plan for plan in plans}
     columns = ["offset", "leader_epoch", "batch_crc", "appended_at", "type", "clear_elr"]
     where = CLEARS & (ds.field("offset") >= lowest_start(plans))
@@ -261,7 +279,10 @@ def cleared(held: Held, plans: Sequence[ReplayPlan]) -> dict[str, pa.Table]:
         rows, envelope = rows.filter(took_effect), envelope.filter(took_effect)
         names = pc.struct_field(rows["clear_elr"].combine_chunks(), "topic_name")
         found[cluster].append(envelope.append_column("topic_name", names).cast(schema))
-    return {cluster: pa.concat_tables(tables) for cluster, tables in found.items()}
+    every = {cluster: pa.concat_tables(tables) for cluster, tables in found.items()}
+    inside = any(pc.any(is_named_inside(clears)).as_py() for clears in every.values())
+    topics = of_topics() if inside else {}
+    return {cluster: with_topics(c, topics.get(cluster, ()), lives[cluster]) for cluster, c in every.items()}
 
 
 def loaded(plan: ReplayPlan) -> pa.Table:

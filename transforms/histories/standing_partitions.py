@@ -26,7 +26,8 @@ from transforms.histories.partition_states import Ordered, fields, settled
 # A partition, as the event that registers it.
 STANDING = SAID
 PLACED = pa.schema([("seq", pa.int64()), *SAID])
-CLEARS = pa.schema([*ENVELOPE, ("topic_name", pa.string())])
+CLEARS = pa.schema([*ENVELOPE, ("topic_id", pa.string())])
+Clear = tuple[int, str | None]
 # Without them the core does not replay a record either; the others may be null.
 NEEDED = {
     "partition": (
@@ -46,13 +47,13 @@ NEEDED = {
 
 
 def after(
-    standing: pa.Table, rows: pa.Table, seq: Any, lives: Sequence[Life], clears: Sequence[tuple[int, str]]
+    standing: pa.Table, rows: pa.Table, seq: Any, lives: Sequence[Life], clears: Sequence[Clear]
 ) -> pa.Table:
     """The partitions (STANDING) after records of the log.
 
     rows: records of partitions, with their structs. seq: the place of each in the log, above 0, which is that
     of what stood before. lives: of the topics, from those that stand until they end. clears: places of
-    records that clear ELRs, with the name that the lives of their topic have, empty: of all topics.
+    records that clear ELRs, with the id of their topic, None: of all topics.
     """
     events = pa.concat_tables([placed(standing, np.zeros(len(standing), dtype=np.int64)), said(rows, seq)])
     events, life, _ = in_lives(events.combine_chunks(), lives)
@@ -92,8 +93,8 @@ def said(rows: pa.Table, seq: Any) -> pa.Table:
     return placed(said_by(rows), seq)
 
 
-def clears_of(clears: Sequence[tuple[int, str]]) -> pa.Table:
-    """CLEARS of places and names."""
-    columns = {"seq": [seq for seq, _ in clears], "topic_name": [name for _, name in clears]}
+def clears_of(clears: Sequence[Clear]) -> pa.Table:
+    """CLEARS of places and topics."""
+    columns = {"seq": [seq for seq, _ in clears], "topic_id": [topic_id for _, topic_id in clears]}
     arrays = [pa.array(columns.get(f.name, [None] * len(clears)), f.type) for f in CLEARS]
     return pa.table(arrays, schema=CLEARS)

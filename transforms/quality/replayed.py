@@ -14,7 +14,7 @@ from transforms.histories import replay_records
 from transforms.histories.partition_events import CLEAR_ELR, Life
 from transforms.histories.replay_plan import BEGIN, END, MARKERS
 from transforms.histories.replay_records import stored_records
-from transforms.histories.standing_partitions import STANDING, after
+from transforms.histories.standing_partitions import STANDING, Clear, after
 from transforms.quality.replay_pieces import Piece, joined, offsets
 
 # The place of a transaction that began in an earlier piece.
@@ -74,17 +74,15 @@ class Replayed:
 
 
 class TopicLives:
-    """Applies records to an image; owns the lives of its topics by their places, 0 for what stood before.
-
-    A life bears the id of its topic as its name, and so do the places where ELRs are cleared: which topic has
-    a name is asked of the image, as several may.
+    """Applies records to an image; owns the lives of its topics by their places, 0 for what stood before, and
+    the places where ELRs are cleared, with the id of the topic, None: of all topics.
     """
 
     def __init__(self, image: Image) -> None:
         self._image = image
         self._begun = {topic_id: 0 for (topic_id,), _ in image.tables.items(TOPICS)}
         self.ended: list[Life] = []
-        self.clears: list[tuple[int, str]] = []
+        self.clears: list[Clear] = []
 
     @property
     def lives(self) -> list[Life]:
@@ -95,8 +93,9 @@ class TopicLives:
         """Apply the record at a place."""
         if record.type == CLEAR_ELR and record.value is not None:
             name = record.value["topicName"]
-            cleared = self._image.tables.topic_ids.get(name) if name else ""
-            self.clears += [] if cleared is None else [(seq, cleared)]
+            cleared = self._image.tables.topic_ids.get(name)
+            if cleared is not None or not name:
+                self.clears.append((seq, cleared if name else None))
         for made in self._image.apply(record):
             if made.change.kind != TOPICS:
                 continue
@@ -109,4 +108,4 @@ class TopicLives:
 
 def life(topic_id: str, begun: int, ended: int | None) -> Life:
     """A life by the places where it begins and ends, None: it goes on."""
-    return Life(topic_id, topic_id, begun, ended, None, None, None, None, None)
+    return Life(topic_id, "", begun, ended, None, None, None, None, None)

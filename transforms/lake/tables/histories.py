@@ -6,7 +6,7 @@ from transforms.lake.tables.columns import WITHIN, of_clusters
 from transforms.lake.tables.declaration import Column, Table, required
 
 # Raised when the replay of the same path finds more, or names it otherwise: a run replays all of it again.
-REPLAY_VERSION = 6
+REPLAY_VERSION = 7
 
 ENDPOINTS_TYPE = "ARRAY<STRUCT<name: STRING, host: STRING, port: INT, security_protocol: STRING>>"
 
