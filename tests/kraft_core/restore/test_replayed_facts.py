@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.format.log_dirs import BOOTSTRAP_NAME, LOG_DIR_NAME
 from kraft_core.restore.content import FORGOTTEN
 from kraft_core.restore.replay import Cut
 from tests.kraft_core.image.refused import UNKNOWN
@@ -15,7 +16,10 @@ from tests.kraft_core.restore.planned import all_stated, copied, losses, planned
 from tests.long.load_mutations import MutableLog, written
 
 WHOLE = "uncommitted-truncation/after"
-TOPIC, PARTITION, BEGIN = 2, 3, 23
+# Of the newest checkpoint of each node there.
+ENDS = {1: 321, 2: 325, 3: 325, 4: 326}
+TOPIC, PARTITION, TOKEN, FEATURE_LEVEL, ZK_MIGRATION, BEGIN = 2, 3, 10, 12, 21, 23
+ZK_MIGRATED = written(ZK_MIGRATION, 0, zkMigrationState=3)
 
 
 def _file(captures: Path, node: int, name: str) -> Path:
@@ -36,6 +40,13 @@ def _without_a_partition(path: Path) -> None:
     for each in file.batches:
         each.records = [record._replace(offset=offset + n) for n, record in enumerate(each.records)]
         offset += len(each.records)
+    file.write()
+
+
+def _append(path: Path, *values: bytes) -> None:
+    file = _changed(path)
+    for value in values:
+        file.append(value)
     file.write()
 
 
@@ -85,13 +96,29 @@ def test_a_checkpoint_that_differs_from_the_log_of_others(tmp_path: Path) -> Non
 def test_checkpoints_that_contradict_each_other_above_all_logs(tmp_path: Path) -> None:
     """No log shows which of them is right."""
     captures = copied(WHOLE, tmp_path)
-    for node, end in ((1, 321), (2, 325), (3, 325), (4, 326)):
+    for node, end in ENDS.items():
         _begin_at(captures, node, end)
     assert planned(captures).verdict == "SAFE"
     _without_a_partition(_file(captures, 1, f"{321:020}-0000000001.checkpoint"))
     plan = planned(captures)
     assert plan.verdict == "REFUSED"
     assert plan.refusals[-1].endswith("end at 3@507 with other partitions.")
+
+
+def test_what_a_checkpoint_omits_by_design_excuses_nothing_of_another_kind(tmp_path: Path) -> None:
+    """A token may have any id, also the key under which the state of the migration from ZooKeeper is held."""
+    captures = copied(WHOLE, tmp_path)
+    token = dict.fromkeys(("issueTimestamp", "maxTimestamp", "expirationTimestamp"), 1)
+    token |= {"owner": "User:a", "requester": "User:a", "renewers": [], "tokenId": "zkMigrationState"}
+    more = {1: [], 2: [ZK_MIGRATED], 3: [ZK_MIGRATED], 4: [ZK_MIGRATED]}
+    for node, end in ENDS.items():
+        _begin_at(captures, node, end)
+        _append(_file(captures, node, f"{end:020}-0000000001.checkpoint"), *more[node])
+    assert planned(captures).verdict == "SAFE"
+    _append(_file(captures, 1, f"{ENDS[1]:020}-0000000001.checkpoint"), written(TOKEN, **token))
+    plan = planned(captures)
+    assert plan.verdict == "REFUSED"
+    assert plan.refusals[-1].endswith("end at 3@507 with other delegation_tokens.")
 
 
 def test_an_earlier_moment_above_a_checkpoint_that_differs_from_the_log(tmp_path: Path) -> None:
@@ -117,3 +144,41 @@ def test_what_a_checkpoint_of_kafka_forgot_by_the_log_of_others(tmp_path: Path) 
     assert forgotten.startswith(
         f"{3692:020}-0000000009.checkpoint and the log below it differ in scram_users 2"
     )
+
+
+def _of_another_crc(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+
+
+def _with_a_value_that_is_none(path: Path) -> None:
+    file = MutableLog.of(path)
+    batch, nth = file.data()[0]
+    batch.set_value(nth, bytes([1, FEATURE_LEVEL, 0]))
+    file.write()
+
+
+def _with_more(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"more")
+
+
+def _not_a_file(path: Path) -> None:
+    """What is no regular file cannot be opened, also by root."""
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("node", [1, 2, 4])
+@pytest.mark.parametrize("damage", [_of_another_crc, _with_a_value_that_is_none, _with_more, _not_a_file])
+def test_a_damaged_bootstrap_checkpoint(tmp_path: Path, damage: Callable[[Path], None], node: int) -> None:
+    """Of the source, of another voter, or of an observer: the disk may have damaged more. None is needed."""
+    captures = copied(WHOLE, tmp_path)
+    path = captures / f"node-{node}" / BOOTSTRAP_NAME
+    path.chmod(0o644)
+    damage(path)
+    plan = planned(captures)
+    assert plan.verdict == "REFUSED"
+    (refusal,) = (each for each in plan.refusals if each.startswith("Rule 0 is broken: "))
+    assert f"{BOOTSTRAP_NAME} of {node}@" in refusal
+    path.rmdir() if path.is_dir() else path.unlink()
+    assert planned(captures).verdict == "SAFE"
