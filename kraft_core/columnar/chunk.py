@@ -73,11 +73,22 @@ class Sizes:
 
 
 class Chunk:
-    """The kernel's task with memory for `rows` records."""
+    """The kernel's task with memory for `rows` records.
 
-    def __init__(self, layout: Layout, program: Program, sizes: Sizes, rows: int = ROWS) -> None:
+    wanted: by number of the record type, 1 where its records are written, 0 where they are passed over.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        program: Program,
+        sizes: Sizes,
+        wanted: NDArray[np.uint8],
+        rows: int = ROWS,
+    ) -> None:
         self.layout = layout
         self.program = program
+        self._wanted = wanted
         self._rows = rows
         self._envelope = layout.pool.take(sum(_aligned(rows * size) for size in _ITEM_BYTES))
         self.envelope = self._envelope_columns()
@@ -127,6 +138,7 @@ class Chunk:
             words.CONTROL: control.ctypes.data,
             words.CONTROL_TYPES: control.shape[0],
             words.CONTROL_VERSIONS: control.shape[1],
+            words.WANTED: self._wanted.ctypes.data,
             words.ROW_CAPACITY: self._rows,
             words.BYTE_CAPACITY: _BYTES,
             words.LEFT: self._left.ctypes.data,

@@ -27,6 +27,7 @@ from kraft_core.columnar.kernel_abi import (
     BATCH_BASE_OFFSET,
     BATCH_BYTES,
     BATCH_CRC,
+    BATCH_ROWS,
     BYTE_CAPACITY,
     BYTES,
     CONTROL,
@@ -62,10 +63,11 @@ from kraft_core.columnar.kernel_abi import (
     UNKNOWN_TAGGED_FIELDS,
     VALUE_SIZE,
     VERSION,
+    WANTED,
     WAS_REDACTED,
 )
 from kraft_core.columnar.layout import LENGTH, NODE_BYTES, OFFSETS, ROW, SPACE, VALIDITY
-from kraft_core.columnar.machine import read_record
+from kraft_core.columnar.machine import read_record, type_number
 from kraft_core.columnar.memory import (
     fill_8,
     fill_32,
@@ -99,6 +101,8 @@ _MOST_RECORDS = 1 << 20
 _MOST = (1 << 63) - 1
 _LEAST = -(1 << 63)
 HEADER_COLUMNS = 10
+# Of a record that is not wanted.
+_PASSED_OVER = 1
 
 _representable = inlined(representable)
 
@@ -168,7 +172,9 @@ def decode_batches(task: int) -> int:
         if outcome == MALFORMED:
             _leave(task, at)
         else:
-            put(task + ROWS, get(task + ROWS) + load_i32(at + COUNT_AT))
+            rows = get(task + BATCH_ROWS)
+            put(task + ROWS, get(task + ROWS) + rows)
+            put(task + PENDING_ROWS, get(task + PENDING_ROWS) + rows - load_i32(at + COUNT_AT))
         put(task + AT, at + get(task + BATCH_BYTES))
         put(task + BATCH_BYTES, 0)
     return DONE
@@ -194,6 +200,7 @@ def _begin_batch(task: int, at: int, stop: int) -> int:
     put(task + PENDING_ROWS, pending)
     put(task + BYTES, get(task + BYTES) + size)
     put(task + BATCH_BYTES, size)
+    put(task + BATCH_ROWS, 0)
     put(task + RECORD_INDEX, 0)
     put(task + RECORD_AT, at + HEADER_BYTES)
     put(task + LAST_DELTA, -1)
@@ -225,26 +232,30 @@ def _decode_batch(task: int, batch: int) -> int:
     if not _fits(batch, size):
         return MALFORMED
     end = batch + size
-    rows = get(task + ROWS)
+    first = get(task + ROWS)
+    row = first + get(task + BATCH_ROWS)
     at = get(task + RECORD_AT)
     delta = get(task + LAST_DELTA)
     base_ms = _plain_base(batch)
     for index in range(get(task + RECORD_INDEX), load_i32(batch + COUNT_AT)):
-        next_delta, after = _decode_record(task, batch, base_ms, index, rows + index, delta, at, end)
+        next_delta, after, written = _decode_record(task, batch, base_ms, index, row, delta, at, end)
         if after == NO_ROOM:
+            put(task + BATCH_ROWS, row - first)
             put(task + RECORD_INDEX, index)
             put(task + RECORD_AT, at)
             put(task + LAST_DELTA, delta)
-            _roll_back(task, rows + index, rows + index + 1)
+            _roll_back(task, row, row + 1)
             return NO_ROOM
         if after < 0:
-            _roll_back(task, rows, rows + index + 1)
+            _roll_back(task, first, row + 1)
             return MALFORMED
         delta, at = next_delta, after
+        row += written
     if at != end:
-        _roll_back(task, rows, rows + load_i32(batch + COUNT_AT))
+        _roll_back(task, first, row)
         return MALFORMED
-    _write_batch_columns(task, batch, rows, rows + load_i32(batch + COUNT_AT))
+    put(task + BATCH_ROWS, row - first)
+    _write_batch_columns(task, batch, first, row)
     return 0
 
 
@@ -264,18 +275,23 @@ def _write_batch_columns(task: int, batch: int, start: int, end: int) -> None:
 @inlined
 def _decode_record(
     task: int, batch: int, base_ms: int, index: int, row: int, last_delta: int, at: int, end: int
-) -> tuple[int, int]:
-    """The record's offset delta, and the address after it, MALFORMED or NO_ROOM. base_ms: of _plain_base."""
+) -> tuple[int, int, int]:
+    """The record's offset delta, the address after it, MALFORMED or NO_ROOM, and how many rows were written.
+
+    base_ms: of _plain_base. No row is written of a type that is not wanted.
+    """
     stop = get(task + STOP)
     timestamp_delta, offset_delta, key, key_size, value, value_size, after = read_frame(at, end, stop)
     if after < 0 or not last_delta < offset_delta <= load_i32(batch + LAST_DELTA_AT):
-        return 0, MALFORMED
+        return 0, MALFORMED, 0
     value_end = value + max(value_size, 0)
     if row & 7 == 0:
         _prefetch_envelope(task, row)
     outcome = _decode_value(task, row, load_i16(batch + ATTRIBUTES_AT), key, key_size, value, value_end)
     if outcome < 0:
-        return 0, outcome
+        return 0, outcome, 0
+    if outcome == _PASSED_OVER:
+        return offset_delta, after, 0
     put(get(task + OFFSET) + 8 * row, load_i64(batch) + offset_delta)
     store_32(get(task + POSITION_IN_BATCH) + 4 * row, index)
     is_plain = base_ms != 0 and -_MOST_PLAIN_DELTA < timestamp_delta < _MOST_PLAIN_DELTA
@@ -284,7 +300,7 @@ def _decode_record(
     if key_size >= 0:
         store_32(get(task + KEY_SIZE) + 4 * row, key_size)
     store_32(get(task + VALUE_SIZE) + 4 * row, max(value_size, _NO_VALUE))
-    return offset_delta, after
+    return offset_delta, after, 1
 
 
 @inlined
@@ -302,7 +318,7 @@ def _prefetch_envelope(task: int, row: int) -> None:
 
 @inlined
 def _decode_value(task: int, row: int, attributes: int, key: int, key_size: int, value: int, end: int) -> int:
-    """Writes a record's value, its type and version: 0, MALFORMED or NO_ROOM."""
+    """Writes a record's value, its type and version: 0, MALFORMED, NO_ROOM or _PASSED_OVER."""
     if attributes & CONTROL_BIT != 0:
         if key_size < 4 or end - value < 2:
             return MALFORMED
@@ -315,6 +331,8 @@ def _decode_value(task: int, row: int, attributes: int, key: int, key_size: int,
         piece = _metadata_piece(task, api_key, version)
     if piece == NO_ENTRY:
         return MALFORMED
+    if load_u8(get(task + WANTED) + type_number(task, piece)) == 0:
+        return _PASSED_OVER
     after = read_record(task, row, piece, value, end)
     if after < 0:
         return after

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-TASK_WORDS = 40
+TASK_WORDS = 42
 
 (
     # The program, the addresses of its machine code by number, the table of nodes and their number, and
@@ -19,17 +19,20 @@ TASK_WORDS = 40
     CONTROL,
     CONTROL_TYPES,
     CONTROL_VERSIONS,
+    # By number of the record type, in a byte: whether its records are written. Others are passed over.
+    WANTED,
     # The address of the next batch, and the address at which to stop.
     AT,
     STOP,
-    # The batch at AT while its records are read: its size, 0 before; the next record's index and address, and
-    # the offset delta of the one before it.
+    # The batch at AT while its records are read: its size, 0 before; the rows written of it; the next
+    # record's index and address, and the offset delta of the one before it.
     BATCH_BYTES,
+    BATCH_ROWS,
     RECORD_INDEX,
     RECORD_AT,
     LAST_DELTA,
     # Rows written; rows written or left to the reference codec, and their maximum; the bytes of their
-    # batches, and the number of bytes after which no batch is begun.
+    # batches, and the number of bytes after which no batch is begun. A record passed over is no row.
     ROWS,
     PENDING_ROWS,
     ROW_CAPACITY,

@@ -38,6 +38,12 @@ _REMAINING, _LAST_TAG, _MET, _TAG_END = range(0, FRAME_BYTES, 8)
 
 
 @inlined
+def type_number(task: int, routine: int) -> int:
+    """The number of the record type that a routine reads."""
+    return word(get(task + PROGRAM) + 4 * routine + 12)
+
+
+@inlined
 def read_record(task: int, row: int, routine: int, at: int, end: int) -> int:
     """Reads a record's value from address `at` by the routine at a position in the program.
 
@@ -51,7 +57,7 @@ def read_record(task: int, row: int, routine: int, at: int, end: int) -> int:
         return no_room(task, node, 0)
     put(nodes + ROW, row)
     set_bit(bits, row)
-    store_8(get(task + TYPES) + row, word(instruction + 12))
+    store_8(get(task + TYPES) + row, type_number(task, routine))
     number = word(instruction + 16)
     if number != NO_CODE:
         return call_routine(get(get(task + CODE) + 8 * number), task, node, row, at, end)

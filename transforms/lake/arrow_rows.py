@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -83,12 +83,21 @@ def _structs(names: list[str], columns: list[list[Any]], count: int) -> list[Row
 
 
 def gathered(
-    batches: Iterable[pa.RecordBatch], rows: int, size_bytes: int | None = None
+    batches: Iterable[pa.RecordBatch],
+    rows: int,
+    size_bytes: int | None = None,
+    is_apart: Callable[[pa.RecordBatch], bool] | None = None,
 ) -> Iterator[list[pa.RecordBatch]]:
-    """Successive record batches in groups; a group ends once it holds that many rows or bytes."""
+    """Successive record batches in groups; a group ends once it holds that many rows or bytes.
+
+    is_apart: whether a record batch begins a group, whatever the one before holds.
+    """
     held: list[pa.RecordBatch] = []
     held_rows = held_bytes = 0
     for batch in batches:
+        if held and is_apart is not None and is_apart(batch):
+            yield held
+            held, held_rows, held_bytes = [], 0, 0
         held.append(batch)
         held_rows += len(batch)
         if size_bytes is not None:  # nbytes takes as long as decoding a small file

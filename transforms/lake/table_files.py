@@ -46,12 +46,17 @@ def writing(decode: Task, folder: Location, schema: pa.Schema, constants: Mappin
     folder: of the table, which every worker must reach. schema: of the table's rows; columns that
     `decode` does not return are constants. The first file has no structs but those of its first rows: to
     write that all others are null takes a third of the time. Readers take what a file lacks for null. What
-    does not fit goes to the second file.
+    does not fit goes to the second file, from the first record batch that does not.
     """
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         file = TableFile(folder, schema, leaves_out=True)
-        for rows in row_groups(fitted(batch, schema, constants) for batch in decode(batches)):
+        rows_of = (fitted(batch, schema, constants) for batch in decode(batches))
+
+        def is_apart(batch: pa.RecordBatch) -> bool:
+            return not file.fits(batch)
+
+        for rows in row_groups(rows_of, is_apart):
             if not file.fits(rows):
                 yield from _closed(file)
                 file = TableFile(folder, schema)
@@ -95,8 +100,8 @@ class TableFile:
         self._file.write(rows.drop_columns(self._left_out), ROW_GROUP_ROWS)
         self._stats.add(rows)
 
-    def fits(self, rows: pa.Table) -> bool:
-        """Whether a row group has no value in a column that was left out."""
+    def fits(self, rows: pa.Table | pa.RecordBatch) -> bool:
+        """Whether the rows have no value in a column that was left out."""
         return all(rows[name].null_count == len(rows) for name in self._left_out)
 
     def close(self) -> Row | None:
@@ -127,10 +132,12 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema, constants: Mapping[str, Any
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def row_groups(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The same rows, in tables of the size of row groups."""
+def row_groups(
+    batches: Iterator[pa.RecordBatch], is_apart: Callable[[pa.RecordBatch], bool] | None = None
+) -> Iterator[pa.Table]:
+    """The same rows, in tables of the size of row groups; is_apart: whether a batch begins one."""
     filled = (batch for batch in batches if len(batch))
-    return map(pa.Table.from_batches, gathered(filled, ROW_GROUP_ROWS, ROW_GROUP_BYTES))
+    return map(pa.Table.from_batches, gathered(filled, ROW_GROUP_ROWS, ROW_GROUP_BYTES, is_apart))
 
 
 class Statistics:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kraft_core.columnar import fast
 from kraft_core.columnar.schema import HEADERS, RECORDS
@@ -40,10 +41,23 @@ def _alike(found: pa.ChunkedArray, expected: pa.ChunkedArray) -> bool:
     )
 
 
+def assert_parts(path: Path, expected: pa.Table) -> None:
+    """Records read by type are those of both parts: of every other type that the file has, and the rest."""
+    types = frozenset(sorted(pc.unique(expected["type"]).to_pylist())[::2])
+    first, others = (
+        sound(fast, pa.Table.from_batches(list(part), schema=RECORDS))
+        for part in fast.decode_by_type(path, [(0, None)], types)
+    )
+    assert types.isdisjoint(others["type"].to_pylist())
+    found = pa.concat_tables([first, others])
+    assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, expected.to_pylist()))
+
+
 def assert_same(path: Path, next_offset: int | None = None) -> pa.Table:
     """Both readers give the same headers and records, with secrets and without. The records, redacted."""
     expected = decoded(reference, path)
     assert differing(decoded(fast, path), expected) == []
+    assert_parts(path, expected)
     assert differing(decoded(fast, path, redact=False), decoded(reference, path, redact=False)) == []
     headers = scanned(reference, path, 0, None, next_offset)
     assert differing(scanned(fast, path, 0, None, next_offset), headers) == []

@@ -95,7 +95,8 @@ def machinery(declared: Message) -> tuple[Layout, Program]:
 def read(declared: Message, log: bytes) -> Chunk:
     """The chunk after one run over the log, with as little memory at first as there can be."""
     layout, program = machinery(declared)
-    chunk = Chunk(layout, program, Sizes.unknown(layout), rows=64)
+    wanted = np.ones(len(program.types), dtype=np.uint8)
+    chunk = Chunk(layout, program, Sizes.unknown(layout), wanted, rows=64)
     held = np.frombuffer(log, dtype=np.uint8)
     chunk[words.AT] = held.ctypes.data
     chunk[words.STOP] = held.ctypes.data + len(log)

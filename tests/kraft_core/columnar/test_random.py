@@ -13,7 +13,7 @@ from kraft_core.format.batch import RawRecord, write_batch
 from kraft_core.format.codec import write_control_value, write_metadata_value
 from tests.kraft_core.batches import control_batch, no_op_batch, raw, raw_records
 from tests.kraft_core.columnar import reference
-from tests.kraft_core.columnar.comparing import assert_same, decoded, differing
+from tests.kraft_core.columnar.comparing import assert_parts, assert_same, decoded, differing
 from tests.kraft_core.strategies import CONTROL_VERSIONS, METADATA_VERSIONS, message_id, values
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -123,7 +123,9 @@ def test_damaged_records_with_good_checksums(tmp_path, data):
     positions = st.tuples(st.integers(0, len(log) - 1), st.integers(1, 255))
     path = tmp_path / "damaged.log"
     path.write_bytes(resealed(log, data.draw(st.lists(positions, min_size=1, max_size=40))))
-    assert differing(decoded(fast, path), decoded(reference, path)) == []
+    expected = decoded(reference, path)
+    assert differing(decoded(fast, path), expected) == []
+    assert_parts(path, expected)
 
 
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=4), st.booleans())

@@ -11,9 +11,12 @@ import pyarrow.compute as pc
 from kraft_core.format.batch import BatchHeader
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.segment import scan
+from transforms.ingest import decoding
 from transforms.ingest.decoding import SourceFile, by_file, decoder, sections
 
-CORRUPT = Path(__file__).parents[2] / "golden" / "corrupt"
+GOLDEN = Path(__file__).parents[2] / "golden"
+CORRUPT = GOLDEN / "corrupt"
+LOG_0 = "00000000000000000000.log"
 LOG = "00000000000000000408.log"
 
 
@@ -67,6 +70,28 @@ def test_files_of_several_clusters_in_one_task():
     assert unread["unread_reason"].to_pylist() == ["unknown_type"]
     holder = next(h for h in every[1] if h.base_offset == unread["batch_base_offset"][0].as_py())
     assert 61 < unread["unread_position"][0].as_py() < holder.size_bytes
+
+
+def test_a_large_file_is_read_by_type(monkeypatch):
+    """The same rows, the frequent types first; a file of many types is read as it is."""
+    path = GOLDEN / "dynamic-membership" / "node-1" / "__cluster_metadata-0" / LOG_0
+    headers = batches(path)
+    given = rows(*((h.position, h.size_bytes) for h in headers))
+    sources = [SourceFile(0, 0, str(path), "a cluster")]
+    read = decoder(sources)
+    (whole,) = read(iter([given]))
+    assert decoding.frequent_types(list(by_file(iter([given]), sources))) == set()
+    monkeypatch.setattr(decoding, "LARGE_BYTES", 0)
+    types = decoding.frequent_types(list(by_file(iter([given]), sources)))
+    every = set(whole["type"].to_pylist())
+    assert set() < types < every
+    (found,) = read(iter([given]))
+    is_frequent = [name in types for name in found["type"].to_pylist()]
+    assert is_frequent == sorted(is_frequent, reverse=True)
+    assert found.take(pc.sort_indices(found["offset"])).equals(whole)
+    monkeypatch.setattr(decoding, "FREQUENT", 1)
+    (found,) = read(iter([given]))
+    assert found.equals(whole)
 
 
 def test_no_batches_no_records():
