@@ -22,9 +22,7 @@ from kraft_core.findings.recovery import lacking, ranges_text, unproven
 from kraft_core.format.controller_dir import ControllerDir
 from kraft_core.format.side_file_texts import checkpoint_name
 from kraft_core.image.brokers import Broker
-from kraft_core.image.change import Key
 from kraft_core.image.image import Image
-from kraft_core.image.snapshot_check import Deviation, deviations
 from kraft_core.image.tables import BROKERS, KINDS, ZK_MIGRATION
 from kraft_core.restore.broker_dirs import (
     BrokerDirError,
@@ -39,13 +37,13 @@ from kraft_core.restore.checkpoint import UnwritableError, checkpoint_bytes, lev
 from kraft_core.restore.choice import (
     OLDER_METADATA,
     Choice,
-    Line,
     PossibleLoss,
     choose,
 )
 from kraft_core.restore.content import content_losses, unregistered_loss
 from kraft_core.restore.copies import VoterCopy, voter_copies
 from kraft_core.restore.earlier import placed
+from kraft_core.restore.ends_alike import ForgottenBySource, check_line, cut_alike, forgotten_by
 from kraft_core.restore.horizon import ExhaustedError, Horizon, horizon_of
 from kraft_core.restore.later import Consequence, Seen, consequences, stray
 from kraft_core.restore.new_voters import kraft_version, listener, placed_voter, registered, voters_of
@@ -83,7 +81,8 @@ class Restored:
     otherwise than it was last seen; stray: by broker the partitions whose directories the metadata does not
     know, or knows elsewhere. brokers_back: those that are expected; brokers_fenced: of them
     those that were fenced at the end of the source's log. unregistered: broker and id of log directories that
-    were given and are not registered. checkpoint: the bytes of the image; both hold secrets.
+    were given and are not registered. forgotten: by what logs that end alike lead to. checkpoint: the bytes
+    of the image; both hold secrets.
     """
 
     voters: tuple[NewVoter, ...]
@@ -109,6 +108,7 @@ class Restored:
     brokers_back: tuple[int, ...]
     brokers_fenced: tuple[int, ...]
     unregistered: tuple[tuple[int, str], ...]
+    forgotten: tuple[ForgottenBySource, ...]
     image: Image = field(repr=False, compare=False)
     checkpoint: bytes = field(repr=False)
 
@@ -227,12 +227,17 @@ def _file_facts(known: Conclusions, cluster: CollectedCluster, unusable: list[st
 
 
 def _forgotten(made: Restored, facts: RuleFacts) -> Iterator[str]:
-    """What the checkpoint from which the source is replayed lacks by a known fault of Kafka, in sentences."""
+    """What is restored otherwise by known defects of Kafka, by the logs of others, in sentences."""
     ids = [each.id for each in made.directory.checkpoints if each.id is not None]
     loaded = max((id_.end_offset for id_ in ids if id_.end_offset <= made.restored_end), default=0)
-    for deviation in facts.snapshot_deviations:
-        if deviation.end_offset == loaded and deviation.explanation:
-            yield forgotten(deviation)
+    below = [each for each in facts.snapshot_deviations if each.end_offset == loaded and each.explanation]
+    yield from map(forgotten, below)
+    named = {(each.kind, each.subject) for each in below}
+    for each in made.forgotten:
+        thing = each.deviation.kind, each.deviation.subject
+        if thing not in named:
+            named.add(thing)
+            yield each.sentence
 
 
 def _broker_log_dirs(paths: Iterable[Path], cluster_id: str) -> tuple[dict[str, BrokerLogDir], list[str]]:
@@ -280,14 +285,13 @@ def _made(
     assert capture is not None
     if log.end_offset != capture.log_end_offset:
         raise UnusableLogError(f"its log was read up to {log.end_offset}, not {capture.log_end_offset}")
-    check_line(source, logs, request.line)
+    taken, forgotten_there = _taken(source, logs, request)
     horizon = horizon_of(
         [capture for life in lives for capture in life.facts.captures],
         [snapshot for life in lives for snapshot in life.facts.snapshots],
         [each.log for each in logs],
         brokers.held,
     )
-    taken = log if request.at is None else replayed_until(directory, request.at)
     newest = without_transaction(log).image
     restored = placed(without_transaction(taken).image, newest, request.placement)
     request = _with_lost_brokers(log, restored, request)
@@ -328,9 +332,25 @@ def _made(
         unregistered=tuple(
             each for each in brokers.unregistered(newest) if each[0] not in request.lost_brokers
         ),
+        forgotten=forgotten_there,
         image=image,
         checkpoint=checkpoint_bytes(image, horizon.new_epoch, horizon.new_time(request.made_at), voter_set),
     )
+
+
+def _taken(
+    source: CapturedLog, logs: Sequence[CapturedLog], request: RestoreRequest
+) -> tuple[ReplayedLog, tuple[ForgottenBySource, ...]]:
+    """The source up to the moment that is restored, and what it forgot. Raises as _made."""
+    check_line(source, logs, request.line)
+    forgot = tuple(forgotten_by(source, logs))
+    if request.at is None:
+        return source.log, forgot
+    taken = replayed_until(source.directory, request.at)
+    cut = list(cut_alike(source, taken, logs))
+    at_moment = replace(source, log=taken)
+    check_line(at_moment, cut, None)
+    return taken, (*forgot, *forgotten_by(at_moment, cut))
 
 
 def _later(restored: Image, seen: Iterable[Seen]) -> Iterator[Consequence]:
@@ -341,36 +361,6 @@ def _later(restored: Image, seen: Iterable[Seen]) -> Iterator[Consequence]:
 def _joined(*found: dict[int, set[str]]) -> dict[int, tuple[str, ...]]:
     brokers = sorted({broker for each in found for broker in each})
     return {broker: tuple(sorted({n for each in found for n in each.get(broker, ())})) for broker in brokers}
-
-
-def check_line(source: CapturedLog, logs: Iterable[CapturedLog], line: Line | None) -> None:
-    """Raises UnwritableError where logs of two histories end alike: then no choice was made. Of one history,
-    where their checkpoints contradict each other, and no captured log shows which of them is right.
-    """
-    end = source.log.leader_epoch, source.log.end_offset
-    for each in logs:
-        ends_alike = (each.log.leader_epoch, each.log.end_offset) == end
-        if not ends_alike or each.log.image.tables == source.log.image.tables:
-            continue
-        if line is not None:
-            raise UnwritableError(
-                f"logs of two histories end at {end[0]}@{end[1]}: give the captures of only one"
-            )
-        kind = next(_unexplained(each.log.image, source.log.image), None)
-        if kind is not None:
-            both = f"{each.directory.path} and {source.directory.path}"
-            raise UnwritableError(f"{both} end at {end[0]}@{end[1]} with other {kind}")
-
-
-def _unexplained(one: Image, other: Image) -> Iterator[str]:
-    """The kinds in which images differ, but for what a known fault of Kafka leaves out in either."""
-    found = [*deviations(one, other), *deviations(other, one)]
-    explained = {_place(each) for each in found if each.by_design or each.explanation}
-    yield from (each.difference.kind for each in found if _place(each) not in explained)
-
-
-def _place(found: Deviation) -> tuple[str, Key]:
-    return found.difference.kind, found.difference.key
 
 
 def _with_lost_brokers(log: ReplayedLog, restored: Image, request: RestoreRequest) -> RestoreRequest:

@@ -21,10 +21,11 @@ from kraft_core.messages.metadata import METADATA_RECORDS
 from kraft_core.restore.checkpoint import UnwritableError
 from kraft_core.restore.choice import COMMITTED_RECORDS, OTHER_LINE, OTHER_TAILS, UNSEEN_RECORDS
 from kraft_core.restore.directories import write_restoration
+from kraft_core.restore.ends_alike import check_line
 from kraft_core.restore.horizon import EPOCH_MARGIN, OFFSET_MARGIN
 from kraft_core.restore.later import SETTINGS_RETURN, TOPICS_RETURN, TOPICS_UNKNOWN
 from kraft_core.restore.replay import Beginning, Cut, ReplayedLog, replayed
-from kraft_core.restore.restoration import BROKERS_DELETE, CapturedLog, Restored, check_line
+from kraft_core.restore.restoration import BROKERS_DELETE, CapturedLog, Restored
 from kraft_core.restore.unled import unled
 from tests.kraft_core.restore.planned import VOTER, all_stated, copied, golden, losses, planned
 

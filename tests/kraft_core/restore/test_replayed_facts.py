@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kraft_core.format.batch import RawRecord
 from kraft_core.format.log_dirs import BOOTSTRAP_NAME, LOG_DIR_NAME
 from kraft_core.restore.content import FORGOTTEN
 from kraft_core.restore.replay import Cut
@@ -18,7 +19,13 @@ from tests.long.load_mutations import MutableLog, written
 WHOLE = "uncommitted-truncation/after"
 # Of the newest checkpoint of each node there.
 ENDS = {1: 321, 2: 325, 3: 325, 4: 326}
-TOPIC, PARTITION, TOKEN, FEATURE_LEVEL, ZK_MIGRATION, BEGIN = 2, 3, 10, 12, 21, 23
+TOPIC, PARTITION, CONFIG, TOKEN, SCRAM_USER, FEATURE_LEVEL = 2, 3, 4, 10, 11, 12
+NO_OP, ZK_MIGRATION, BEGIN = 20, 21, 23
+KEPT_1, KEPT_2, KEPT_3 = (
+    written(CONFIG, resourceType=4, resourceName="", name="log.retention.ms", value=value) for value in "123"
+)
+SECRETS = {"salt": b"s", "storedKey": b"k", "serverKey": b"k"}
+ALICE = written(SCRAM_USER, name="alice", mechanism=1, iterations=4096, **SECRETS)
 ZK_MIGRATED = written(ZK_MIGRATION, 0, zkMigrationState=3)
 
 
@@ -48,6 +55,10 @@ def _append(path: Path, *values: bytes) -> None:
     for value in values:
         file.append(value)
     file.write()
+
+
+def _is_no_op(record: RawRecord) -> bool:
+    return record.value is not None and record.value[1] == NO_OP
 
 
 def _begin_at(captures: Path, node: int, end: int) -> None:
@@ -105,17 +116,81 @@ def test_checkpoints_that_contradict_each_other_above_all_logs(tmp_path: Path) -
     assert plan.refusals[-1].endswith("end at 3@507 with other partitions.")
 
 
+@pytest.mark.parametrize("at", [None, Cut(end_offset=400), Cut(end_offset=323)])
+@pytest.mark.parametrize(
+    ("nodes", "named"), [((2, 3, 4), "2"), ((3,), "3"), ((4,), "4"), ((1,), None), ((1, 2, 3, 4), None)]
+)
+def test_what_a_checkpoint_of_kafka_forgot_by_those_of_others(
+    tmp_path: Path, nodes: tuple[int, ...], named: str | None, at: Cut | None
+) -> None:
+    """No log leads to any of the checkpoints. A log that ends alike with a credential that the source lacks
+    shows that Kafka lost it; one that the source has is restored.
+    """
+    captures = copied(WHOLE, tmp_path)
+    for node, end in ENDS.items():
+        _begin_at(captures, node, end)
+        path = _file(captures, node, f"{end:020}-0000000001.checkpoint")
+        _append(path, *([ALICE] if node in nodes else []))
+    plan = planned(captures, all_stated(captures, at=at))
+    assert plan.made is not None
+    assert plan.made.source.node_id == 1
+    assert losses(plan).count(FORGOTTEN) == (named is not None)
+    if at is None:
+        assert plan.verdict == ("SAFE" if named is None else "LOSES")
+    for loss in plan.losses:
+        if loss.name == FORGOTTEN:
+            assert f"The logs of node 1@{plan.made.source.directory_id} and {named}@" in loss.sentence
+            assert "differ in scram_users 1 alice: Kafka loses credentials if" in loss.sentence
+
+
+@pytest.mark.parametrize(
+    ("of_source", "of_others", "later", "refusal", "forgot"),
+    [
+        ([KEPT_1], [KEPT_1], KEPT_3, None, 0),
+        ([KEPT_1], [KEPT_2], KEPT_3, "end at 3@400 with other configs.", 0),
+        ([], [ALICE], ALICE, None, 1),
+        ([ALICE], [], ALICE, None, 0),
+    ],
+    ids=["equal", "contradict", "source forgot", "others forgot"],
+)
+def test_an_earlier_moment_at_which_checkpoints_differ(
+    tmp_path: Path,
+    of_source: list[bytes],
+    of_others: list[bytes],
+    later: bytes,
+    refusal: str | None,
+    forgot: int,
+) -> None:
+    """What differs there is written again before the logs end."""
+    captures = copied(WHOLE, tmp_path)
+    for node, end in ENDS.items():
+        _begin_at(captures, node, end)
+        path = _file(captures, node, f"{end:020}-0000000001.checkpoint")
+        _append(path, *(of_source if node == 1 else of_others))
+        log = _changed(max(_file(captures, node, "").glob("*.log")))
+        batch, nth = next((b, n) for b, n in log.data() if _is_no_op(b.records[n]))
+        batch.set_value(nth, later)
+        log.write()
+    assert planned(captures).verdict == "SAFE"
+    plan = planned(captures, all_stated(captures, at=Cut(end_offset=400)))
+    assert plan.verdict == ("REFUSED" if refusal else "LOSES")
+    assert losses(plan).count(FORGOTTEN) == forgot
+    if refusal:
+        assert plan.refusals[-1].endswith(refusal)
+
+
 def test_what_a_checkpoint_omits_by_design_excuses_nothing_of_another_kind(tmp_path: Path) -> None:
     """A token may have any id, also the key under which the state of the migration from ZooKeeper is held."""
     captures = copied(WHOLE, tmp_path)
-    token = dict.fromkeys(("issueTimestamp", "maxTimestamp", "expirationTimestamp"), 1)
-    token |= {"owner": "User:a", "requester": "User:a", "renewers": [], "tokenId": "zkMigrationState"}
+    times = dict.fromkeys(("issueTimestamp", "maxTimestamp", "expirationTimestamp"), 1)
+    owned = {"owner": "User:a", "requester": "User:a", "renewers": list[str]()}
+    token = written(TOKEN, None, tokenId="zkMigrationState", **owned, **times)
     more = {1: [], 2: [ZK_MIGRATED], 3: [ZK_MIGRATED], 4: [ZK_MIGRATED]}
     for node, end in ENDS.items():
         _begin_at(captures, node, end)
         _append(_file(captures, node, f"{end:020}-0000000001.checkpoint"), *more[node])
     assert planned(captures).verdict == "SAFE"
-    _append(_file(captures, 1, f"{ENDS[1]:020}-0000000001.checkpoint"), written(TOKEN, **token))
+    _append(_file(captures, 1, f"{ENDS[1]:020}-0000000001.checkpoint"), token)
     plan = planned(captures)
     assert plan.verdict == "REFUSED"
     assert plan.refusals[-1].endswith("end at 3@507 with other delegation_tokens.")
