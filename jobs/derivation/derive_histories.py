@@ -17,6 +17,7 @@ from kraft_core.wording import count
 from transforms.histories import partition_replay
 from transforms.histories.other_kinds import OTHERS, count_others, other_versions
 from transforms.histories.partition_replay import changed_partitions, count_partitions
+from transforms.histories.partition_shares import in_shares
 from transforms.histories.refused_records import OfCluster, changed_rows
 from transforms.histories.replay_plan import ReplayPlan, lowest_start, replaced_by, replays
 from transforms.histories.replay_steps import step_row
@@ -89,8 +90,10 @@ def write_histories(lake: Lake, plans: Sequence[ReplayPlan]) -> list[str]:
     else:
         in_tasks = RefusedInTasks(lake.spark)
         groups = grouped(plans, sizes, PARTITIONS_IN_DRIVER)
-        rows = partitions_by_tasks(lake.spark, lake.path, groups, in_tasks)
-        lake.replace_where(PARTITIONS, rows, replaced_by(plans, sizes))
+        shares = in_shares(groups, sizes, lake.spark.sparkContext.defaultParallelism)
+        write = lake.task_writer(PARTITIONS)
+        files = partitions_by_tasks(lake.spark, lake.path, shares, in_tasks, write)
+        lake.replace_by_files(PARTITIONS, files, replaced_by(plans, sizes))
         found |= in_tasks.found
     refusing = write_refused(lake, plans, found)
     write_path(lake, plans)

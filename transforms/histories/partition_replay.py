@@ -5,7 +5,6 @@ The events of a topic go into one bucket on disk, so that no cluster is held in 
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -40,6 +39,7 @@ from transforms.histories.partition_events import (
     numbers,
 )
 from transforms.histories.partition_refusals import refused_records
+from transforms.histories.partition_shares import Share, bucket_of
 from transforms.histories.refused_records import AddRefused
 from transforms.histories.replay_plan import ReplayPlan, lowest_start
 from transforms.histories.replay_records import (
@@ -85,7 +85,7 @@ def changed_partitions(
     """The rows of partition_rows by cluster, where they change; all of them are held in memory."""
     schema, clusters = PARTITIONS.arrow_schema, [plan.cluster_id for plan in plans]
     before = history_rows(opened(lake, PARTITIONS), PARTITIONS, clusters, lowest)
-    made = pa.Table.from_batches(partition_rows(lake, plans, lowest, refused), schema)
+    made = pa.Table.from_batches(partition_rows(lake, Share(plans), lowest, refused), schema)
     for cluster, held in before.items():
         rows = in_order(PARTITIONS, made.filter(pc.equal(made["cluster_id"], cluster)))
         if not rows.equals(held):
@@ -93,7 +93,7 @@ def changed_partitions(
 
 
 def partition_rows(
-    lake: Location, plans: Sequence[ReplayPlan], lowest: int, refused: AddRefused
+    lake: Location, share: Share, lowest: int, refused: AddRefused
 ) -> Iterator[pa.RecordBatch]:
     """Rows of PARTITIONS that end at an offset or later, or not at all.
 
@@ -102,12 +102,15 @@ def partition_rows(
     """
     schema = PARTITIONS.arrow_schema
     held = opened(lake, RECORDS, SNAPSHOT_RECORDS, TOPICS, PARTITIONS)
-    for rows in chain(rows_before(held, plans, lowest), rows_made(held, plans, refused)):
+    # The first share has what stays as it is.
+    before = rows_before(held, share.plans if share.number == 0 else (), lowest)
+    for rows in chain(before, rows_made(held, share, refused)):
         yield from rows.select(schema.names).cast(schema).to_batches()
 
 
-def rows_made(held: Held, plans: Sequence[ReplayPlan], refused: AddRefused) -> Iterator[pa.Table]:
+def rows_made(held: Held, share: Share, refused: AddRefused) -> Iterator[pa.Table]:
     """The rows that the replays make."""
+    plans = share.plans
     with ExitStack() as stack:
         lives = topic_lives(held, plans)
         of_topics = cache(lambda: topic_records(held, plans, lives))
@@ -115,7 +118,7 @@ def rows_made(held: Held, plans: Sequence[ReplayPlan], refused: AddRefused) -> I
         by_cluster = {plan.cluster_id: plan for plan in plans}
         loads = {plan.cluster_id: loaded(plan) for plan in plans}
         again = {plan.cluster_id: makes_again(plan, lives[plan.cluster_id]) for plan in plans}
-        for bucket in buckets(held, plans, stack):
+        for bucket in buckets(held, share, stack):
             for cluster in pc.unique(bucket["cluster_id"]).to_pylist():
                 of_cluster = bucket.filter(pc.equal(bucket["cluster_id"], cluster)).select(EVENTS.names)
                 of_cluster = of_cluster.combine_chunks()
@@ -146,13 +149,14 @@ def rows_before(held: Held, plans: Sequence[ReplayPlan], lowest: int) -> Iterato
         yield with_missing(kept, plan.missing, plan.missing_at)
 
 
-def buckets(held: Held, plans: Sequence[ReplayPlan], stack: ExitStack) -> Iterator[pa.Table]:
+def buckets(held: Held, share: Share, stack: ExitStack) -> Iterator[pa.Table]:
     """The events in tables of about TOGETHER rows, all of a topic in one."""
-    sources = event_sources(plans)
-    total = counted(held, sources, [plan.cluster_id for plan in plans]).total()
-    count = -(-total // TOGETHER)
+    sources = event_sources(share.plans)
+    total = counted(held, sources, [plan.cluster_id for plan in share.plans]).total()
+    count = -(-total // (TOGETHER * share.shares))
+    events = map(share.of, all_events(held, share.plans))
     if count <= 1:
-        yield pa.concat_tables([SPREAD.empty_table(), *all_events(held, plans)])
+        yield pa.concat_tables([SPREAD.empty_table(), *events])
         return
     folder = Path(stack.enter_context(TemporaryDirectory(prefix="kraftlake-")))
     files = [folder / str(number) for number in range(count)]
@@ -161,22 +165,20 @@ def buckets(held: Held, plans: Sequence[ReplayPlan], stack: ExitStack) -> Iterat
         writers = [
             writing.enter_context(pa.ipc.new_stream(str(file), SPREAD, options=options)) for file in files
         ]
-        for some in all_events(held, plans):
+        for some in events:
             number = bucket_of(some, count)
-            for place in np.unique(number):
-                writers[place].write_table(some.filter(pa.array(number == place)))
+            order = np.argsort(number, kind="stable")
+            edges = np.searchsorted(number[order], np.arange(count + 1))
+            some = some.take(pa.array(order))
+            for place in np.flatnonzero(np.diff(edges)):
+                first, end = edges[place : place + 2]
+                writers[place].write_table(some.slice(first, end - first))
     for file in files:
         with pa.OSFile(str(file)) as source:
             yield pa.ipc.open_stream(source).read_all()
         file.unlink()
         # Arrow would keep most of the bucket's memory.
         pa.default_memory_pool().release_unused()
-
-
-def bucket_of(some: pa.Table, count: int) -> Any:
-    topics = some["topic_id"].combine_chunks().dictionary_encode()
-    numbers = np.array([zlib.crc32(topic.encode()) % count for topic in topics.dictionary.to_pylist()])
-    return numbers[topics.indices.to_numpy()]
 
 
 def event_sources(plans: Sequence[ReplayPlan]) -> dict[Table, ds.Expression]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 import pyarrow as pa
@@ -12,11 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 from kraft_core.image.change import RefusedRecord
 from transforms.histories.other_kinds import OTHERS, other_versions
 from transforms.histories.partition_replay import partition_rows
+from transforms.histories.partition_shares import Share
 from transforms.histories.refused_records import OfCluster
 from transforms.histories.replay_plan import ReplayPlan, lowest_start
 from transforms.lake.spark_tasks import ROWS, in_tasks
 from transforms.lake.storage.location import Location
-from transforms.lake.tables import PARTITIONS, Table
+from transforms.lake.table_files import FILES, Task
+from transforms.lake.tables import Table
 
 # Rows of one history each, in the struct of its name; a row without any marks that the history changed.
 CHANGED = pa.schema(
@@ -57,15 +59,19 @@ class RefusedInTasks:
 
 
 def partitions_by_tasks(
-    spark: SparkSession, lake: Location, groups: Sequence[Sequence[ReplayPlan]], refused: RefusedInTasks
+    spark: SparkSession,
+    lake: Location,
+    shares: Sequence[Share],
+    refused: RefusedInTasks,
+    write: Callable[[Task], Task],
 ) -> DataFrame:
-    """Rows of PARTITIONS, as partition_rows makes them."""
-    lowest = lowest_start(chain(*groups))
+    """Files (rows of table_files.FILES) of PARTITIONS that tasks write of what partition_rows makes."""
+    lowest = lowest_start(plan for share in shares for plan in share.plans)
 
-    def make(plans: Sequence[ReplayPlan]) -> Iterator[pa.RecordBatch]:
-        return partition_rows(lake, plans, lowest, refused)
+    def make(share: Share) -> Iterator[pa.RecordBatch]:
+        return partition_rows(lake, share, lowest, refused)
 
-    return in_tasks(spark, groups, make, PARTITIONS.arrow_schema)
+    return in_tasks(spark, shares, make, FILES, write)
 
 
 def others_by_tasks(

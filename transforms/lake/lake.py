@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -25,7 +26,7 @@ from transforms.lake.spark_tasks import map_in_arrow
 from transforms.lake.storage import check_lake
 from transforms.lake.storage.location import Location
 from transforms.lake.storage.table_folders import count_written, read_table, spark_location, table_folder
-from transforms.lake.table_files import FILES, writing
+from transforms.lake.table_files import FILES, Task, writing
 from transforms.lake.tables import Table
 
 # What Spark takes for a pattern in the path of a file.
@@ -135,15 +136,26 @@ class Lake:
         """Replace all rows that meet a condition (never null), as the new rows must. Tasks write them."""
         self.writer.replace_where(table, where, files=self._files(table, rows))
 
+    def replace_by_files(self, table: Table, files: DataFrame, where: ds.Expression) -> None:
+        """The same by the files (rows of table_files.FILES) that tasks write with task_writer."""
+        self.writer.replace_where(table, where, files=self._counted(table, files))
+
+    def task_writer(self, table: Table) -> Callable[[Task], Task]:
+        """How a task writes what it makes to files of the table, created here; no commit has them yet.
+
+        What rows need not pass through Spark's JVM saves more than the task takes to write them.
+        """
+        self.create(table)
+        return partial(writing, folder=self.folder(table), schema=table.arrow_schema, constants={})
+
     def keep(self, table: Table, rows: DataFrame, clusters: Sequence[str]) -> None:
         """Remove the rows of the clusters but `rows`, for good. The table must exist."""
         self.writer.remove_where(table, delta_rs.among({"cluster_id": clusters}), self._files(table, rows))
 
     def _files(self, table: Table, rows: DataFrame) -> list[Row]:
         """Let tasks write rows to files (rows of table_files.FILES), which no commit has yet."""
-        self.create(table)
-        write = writing(iter, self.folder(table), table.arrow_schema, {})
-        return self._counted(table, map_in_arrow(rows.select(table.names), write, FILES))
+        write = self.task_writer(table)
+        return self._counted(table, map_in_arrow(rows.select(table.names), write(iter), FILES))
 
     def _counted(self, table: Table, files: DataFrame) -> list[Row]:
         """Let tasks write files, whose requests are counted."""

@@ -64,8 +64,17 @@ def in_groups(pieces: Sequence[Piece], size: Callable[[Piece], int], most: int) 
     return groups
 
 
-def in_tasks(spark: SparkSession, work: Sequence[Any], make: Make, schema: pa.Schema) -> DataFrame:
-    """What a function makes of each piece of work, a value that can be pickled, spread over tasks."""
+def in_tasks(
+    spark: SparkSession,
+    work: Sequence[Any],
+    make: Make,
+    schema: pa.Schema,
+    write: Callable[[Task], Task] | None = None,
+) -> DataFrame:
+    """What a function makes of each piece of work, a value that can be pickled, spread over tasks.
+
+    write: what else each task does with all that it makes; the schema is that of the result.
+    """
     tasks = max(1, min(len(work), 4 * spark.sparkContext.defaultParallelism))
     rows = [{"task": n % tasks, "work": pickle.dumps(piece)} for n, piece in enumerate(work)]
 
@@ -77,4 +86,5 @@ def in_tasks(spark: SparkSession, work: Sequence[Any], make: Make, schema: pa.Sc
                     yield from pa.Table.from_batches([made]).to_batches(max_chunksize=ROWS)
 
     frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema=WORK))
-    return map_in_arrow(frame.repartitionById(tasks, F.col("task")), run, schema)
+    task = run if write is None else write(run)
+    return map_in_arrow(frame.repartitionById(tasks, F.col("task")), task, schema)

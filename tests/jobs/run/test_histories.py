@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
@@ -18,11 +20,13 @@ from kraft_core.image.image import Image
 from kraft_core.image.tables import KINDS
 from tests.jobs.lakes import run
 from transforms.histories.missing import INCOMPLETE
+from transforms.histories.partition_shares import Share
 from transforms.histories.replay_plan import replays
 from transforms.histories.replay_tasks import RefusedInTasks, others_by_tasks, partitions_by_tasks
 from transforms.lake.arrow_rows import moment
 from transforms.lake.delta_rs import cluster_ids, rows_with
 from transforms.lake.spark_rows import to_rows
+from transforms.lake.table_files import writing
 from transforms.lake.tables import (
     HISTORIES,
     METADATA_TRANSACTIONS,
@@ -89,7 +93,10 @@ def test_sparks_tasks_make_the_same(lake: Any, tmp_path: Path) -> None:
             held = rows_with(lake.path, table)
             assert texts(made, table.names) == texts(held, table.names), table.name
     (tmp_path / TOPICS.name).symlink_to(lake.path / TOPICS.name)
-    made = to_rows(partitions_by_tasks(lake.spark, tmp_path, [[plan] for plan in plans], refused))
+    write = partial(writing, folder=tmp_path, schema=PARTITIONS.arrow_schema, constants={})
+    shares = [Share([plan], number, 3) for plan in plans for number in range(3)]
+    files = to_rows(partitions_by_tasks(lake.spark, tmp_path, shares, refused, write))
+    made = pq.ParquetDataset([tmp_path / file["path"] for file in files]).read().to_pylist()
     assert texts(made, PARTITIONS.names) == texts(rows_with(lake.path, PARTITIONS), PARTITIONS.names)
     assert not refused.found
     assert rows_with(lake.path, REFUSED_RECORDS) == []
