@@ -288,10 +288,8 @@ def _decode_record(
     if row & 7 == 0:
         _prefetch_envelope(task, row)
     outcome = _decode_value(task, row, load_i16(batch + ATTRIBUTES_AT), key, key_size, value, value_end)
-    if outcome < 0:
-        return 0, outcome, 0
-    if outcome == _PASSED_OVER:
-        return offset_delta, after, 0
+    if outcome != 0:
+        return offset_delta, after if outcome == _PASSED_OVER else outcome, 0
     put(get(task + OFFSET) + 8 * row, load_i64(batch) + offset_delta)
     store_32(get(task + POSITION_IN_BATCH) + 4 * row, index)
     is_plain = base_ms != 0 and -_MOST_PLAIN_DELTA < timestamp_delta < _MOST_PLAIN_DELTA
