@@ -89,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
 
     java_session: Any = spark._jsparkSession
     parser = java_session.sessionState().sqlParser()
+    sessions: Any = spark._jvm.org.apache.spark.sql.classic.SparkSession  # pyright: ignore
 
     def answer(statement: str, out: TextIO = sys.stdout) -> None:
         try:
@@ -96,6 +97,8 @@ def run(args: argparse.Namespace) -> int:
                 for sentence in out_of_reach(args.lake, statement):
                     warn_line(f"warning: {sentence}")
                 with progress.shown("tables, views and plan of the statement"):
+                    # Ctrl-C ends a connection to the JVM; none is active in the thread of the next one.
+                    sessions.setActiveSession(java_session)
                     parser.parsePlan(statement)  # what is refused needs no tables
                     register(statement, spark)
                     frame = spark.sql(statement)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,13 @@ import pytest
 from pyarrow import feather
 
 from dashboards.view_columns import VIEWS
+from jobs import sql
 from jobs.cli import main
 from jobs.questions.row_text import plain
 from jobs.questions.statements import Statement, statements_of
 from jobs.time_travel.asked_moments import out_of_reach
 from tests.jobs.test_both_engines import EVALUATED
+from transforms.lake.tables import TABLES
 
 CHECKOUT = Path(__file__).parents[3]
 # The cluster of golden/v4.4.0-mini.
@@ -147,13 +150,20 @@ def test_a_time_with_a_zone_is_one_of_utc() -> None:
     assert plain(noon.replace(tzinfo=None)) == "2026-11-21T12:00:00.000Z"
 
 
-def test_every_view_answers(lake_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Asked from one file: the lake is opened once. Those of dashboards/*.sql: test_both_engines.py."""
+def test_every_view_answers(lake: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Asked from one file: the lake is opened once. Those of dashboards/*.sql: test_both_engines.py.
+
+    In the end, SHOW TABLES lists also what no statement named, and the catalog lacked.
+    """
+    for missing in ("VIEW IF EXISTS kraft.zk_migrations", "TABLE IF EXISTS kraft.cluster_names"):
+        lake.spark.sql(f"DROP {missing}")
     file = tmp_path / "views.sql"
     views = sorted(VIEWS.keys() - set(EVALUATED))
     assert len(views) >= 20
-    file.write_text("".join(f"SELECT * FROM {view} LIMIT 3;\n" for view in views))
-    answer(capsys, lake_path, "--file", str(file), "--format", "json")
+    file.write_text("".join(f"SELECT * FROM {view} LIMIT 3;\n" for view in views) + "SHOW TABLES")
+    rows = map(json.loads, answer(capsys, lake.path, "--file", str(file), "--format", "json").splitlines())
+    shown = {row["tableName"] for row in rows if row.keys() == {"namespace", "tableName", "isTemporary"}}
+    assert shown >= {table.name for table in TABLES} | VIEWS.keys()
 
 
 def test_a_view_that_the_catalog_lacks_answers(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -253,6 +263,16 @@ def test_an_answer_that_fails_half_way_is_one_line(
     err = capsys.readouterr().err.splitlines()[-1]
     assert err.startswith("kraftlake sql: ")
     assert words in err
+
+
+def test_a_thread_of_the_jvm_without_a_session_answers(
+    lake_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after Ctrl-C, which ends a connection to the JVM: each has a thread there, as each of Python has."""
+    with ThreadPoolExecutor(1) as threads:
+        answer_all = sql._answer_all
+        monkeypatch.setattr(sql, "_answer_all", lambda *words: threads.submit(answer_all, *words).result())
+        assert answer(capsys, lake_path, "SELECT 42 AS n", "--format", "csv") == "n\n42\n"
 
 
 def test_times_are_utc_wherever_it_runs(
