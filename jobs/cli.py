@@ -258,6 +258,8 @@ def _main(argv: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     # Of a panic in Rust, its message is enough.
     os.environ.setdefault("RUST_BACKTRACE", "0")
+    # NumPy's OpenBLAS starts a thread for each core when it is loaded, and they spin. Nothing here asks it.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if words[:1] == ["help"]:
         words = [*dropwhile("help".__eq__, words), "--help"]
     option = words[0].partition("=")[0] if words else ""

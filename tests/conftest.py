@@ -42,6 +42,8 @@ if main.__spec__ is None and not hasattr(main, "__file__"):
 # Tests start hundreds of processes, each of which would compile what it imports.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# Nor need each of them start threads of OpenBLAS, which spin (jobs/cli.py).
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Thousands of tests and their modules stay until the end: Python need not look through them all the time.
 gc.set_threshold(50_000, 20, 10)

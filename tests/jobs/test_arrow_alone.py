@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,28 @@ def test_a_verb_with_a_lake_does_not_import_pandas(lake: Any) -> None:
     words = [sys.executable, "-c", ASKED, str(lake.path)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-2:] == ["imported: 0 False", "made: True 1"]
+
+
+THREADS = """
+import os
+from jobs.cli import main
+assert main(["version"]) == 0
+before = len(os.listdir("/proc/self/task"))
+import numpy
+print(len(os.listdir("/proc/self/task")) - before, os.environ.get("OPENBLAS_NUM_THREADS"))
+"""
+
+
+@pytest.mark.parametrize(("chosen", "has"), [(None, "1"), ("2", "2")])
+def test_numpy_starts_no_threads_unless_the_user_says_so(chosen: str | None, has: str) -> None:
+    """They spin for as long as its import takes, on every core."""
+    variables = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    if chosen is not None:
+        variables["OPENBLAS_NUM_THREADS"] = chosen
+    words = [sys.executable, "-c", THREADS]
+    done = subprocess.run(words, env=variables, capture_output=True, text=True, check=True)
+    started = min(int(has), os.cpu_count() or 1) - 1
+    assert done.stdout.splitlines()[-1] == f"{started} {has}"
 
 
 IMPORTED = """

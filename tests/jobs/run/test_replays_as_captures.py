@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobs.plan_captures import from_captures, from_lake
+from jobs.plan_captures import Opened, from_captures, from_lake
 from kraft_core.findings.captured_replays import replay_facts
 from kraft_core.findings.facts import ReplayRefusal, SnapshotDeviation, UnreadableBytes
 from kraft_core.findings.unread_files import unread_files
@@ -291,40 +292,61 @@ def read(spark: Any, captures: Path) -> Path:
     return captures / "lake"
 
 
-def facts_of_lake(lake: Path, cluster: str) -> tuple[set[SnapshotDeviation], set[ReplayRefusal]]:
-    deviations = {
-        SnapshotDeviation(row["end_offset"], row["leader_epoch"], row["content_digest"], **each)
-        for row in rows_with(lake, SNAPSHOT_CHECKS, cluster_id=[cluster])
-        for each in row["deviations"]
-    }
-    names = ReplayRefusal.__slots__
-    refused = rows_with(lake, REFUSED_RECORDS, list(names), cluster_id=[cluster])
-    return deviations, {ReplayRefusal(**row) for row in refused}
+@pytest.fixture(scope="module")
+def by_captures(captures: Path) -> Callable[[str], Opened]:
+    """A cluster as its captures show it."""
+    return cache(lambda cluster: from_captures(lake_arguments(captures, cluster, [captures / cluster])))
 
 
-def lost_by_lake(lake: Path, cluster: str) -> set[UnreadableBytes]:
-    """The lost values in quarantine."""
+@dataclass(frozen=True)
+class LakeFacts:
+    """What a lake knows of a cluster: deviations, refusals, and the lost values in quarantine."""
+
+    deviations: set[SnapshotDeviation]
+    refusals: set[ReplayRefusal]
+    lost: set[UnreadableBytes]
+
+
+@pytest.fixture(scope="module")
+def facts_of_lake(read: Path) -> dict[str, LakeFacts]:
+    """By cluster. Each table is read once."""
+    found = {cluster: LakeFacts(set(), set(), set()) for cluster in DAMAGES}
+    for row in rows_with(read, SNAPSHOT_CHECKS):
+        checked = row["end_offset"], row["leader_epoch"], row["content_digest"]
+        deviations = (SnapshotDeviation(*checked, **each) for each in row["deviations"])
+        found[row["cluster_id"]].deviations.update(deviations)
+    for row in rows_with(read, REFUSED_RECORDS):
+        refusal = ReplayRefusal(**{name: row[name] for name in ReplayRefusal.__slots__})
+        found[row["cluster_id"]].refusals.add(refusal)
     names = [name for name in UnreadableBytes.__slots__ if name != "supplied_by"]
-    rows = rows_with(lake, QUARANTINE, names, cluster_id=[cluster])
-    return {UnreadableBytes(**row) for row in rows if not is_unreadable(row)}
+    for row in rows_with(read, QUARANTINE):
+        values = {name: row[name] for name in names}
+        if not is_unreadable(values):
+            found[row["cluster_id"]].lost.add(UnreadableBytes(**values))
+    return found
 
 
 @pytest.mark.parametrize("cluster", DAMAGES)
-def test_captures_show_what_a_lake_knows(captures: Path, read: Path, cluster: str) -> None:
-    args = lake_arguments(read, cluster, [captures / cluster])
-    quorum, _, metadata = from_captures(args)
-    of_lake, _, metadata_of_lake = from_lake(args)
+def test_captures_show_what_a_lake_knows(
+    captures: Path,
+    by_captures: Callable[[str], Opened],
+    read: Path,
+    facts_of_lake: dict[str, LakeFacts],
+    cluster: str,
+) -> None:
+    quorum, _, metadata = by_captures(cluster)
+    of_lake, _, metadata_of_lake = from_lake(lake_arguments(read, cluster))
     directories = find_controller_dirs([captures / cluster]).directories
     by_node = {d.meta.node_id: d for d in directories if d.meta is not None}
     held = {c.capture_id: by_node[c.node_id] for c in quorum.known.facts.captures}
     found = replay_facts(quorum.known, held)
-    deviations, refusals = facts_of_lake(read, cluster)
-    assert set(found.snapshot_deviations) == deviations
+    known = facts_of_lake[cluster]
+    assert set(found.snapshot_deviations) == known.deviations
     lost = {*found.unreadable, *unread_files(held.items())}
-    assert {each for each in lost if not each.reason.startswith("unreadable")} == lost_by_lake(read, cluster)
+    assert {each for each in lost if not each.reason.startswith("unreadable")} == known.lost
     # Where captures contradict each other, a lake replays what each of them holds.
     if not any(line.contested for line in quorum.known.lineage.lines.values()):
-        assert set(found.replay_refusals) == refusals
+        assert set(found.replay_refusals) == known.refusals
     for action in ACTIONS:
         by_files, by_lake = plan(quorum, action).judged, plan(of_lake, action).judged
         assert by_files.verdict.name == by_lake.verdict.name, (action, by_files, by_lake)
@@ -336,6 +358,8 @@ def test_captures_show_what_a_lake_knows(captures: Path, read: Path, cluster: st
 
 
 @pytest.mark.parametrize("cluster", CASES)
-def test_a_capture_that_shows_an_error_is_not_counted(captures: Path, cluster: str) -> None:
-    quorum, _, _ = from_captures(lake_arguments(captures, cluster, [captures / cluster]))
+def test_a_capture_that_shows_an_error_is_not_counted(
+    by_captures: Callable[[str], Opened], cluster: str
+) -> None:
+    quorum, _, _ = by_captures(cluster)
     assert plan(quorum, Lose((OTHER,))).judged.verdict.name == CASES[cluster][1]
