@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
+from functools import cache
 from html import escape as html_escape
 
 # Elements that have no content and no end tag in HTML.
 VOID = frozenset(("meta", "input", "br", "wbr", "link"))
+# All but printable ASCII without &, <, >, " and '. Most texts have none of it, and a page has a million.
+_to_escape = re.compile("[^ !#$%(-;=?-~]").search
 
 
 class Markup(str):
@@ -18,7 +22,7 @@ class Markup(str):
 
 def el(name: str, /, *children: object, **attributes: object) -> Markup:
     """An element. In attribute names a final _ is dropped, others become -; None and False omit one."""
-    words = "".join(_attribute(key, value) for key, value in attributes.items())
+    words = "".join([_attribute(key, value) for key, value in attributes.items()])
     if name in VOID:
         return Markup(f"<{name}{words}>")
     return Markup(f"<{name}{words}>{join(children)}</{name}>")
@@ -28,8 +32,13 @@ def _attribute(key: str, value: object) -> str:
     """One attribute with its leading space, or nothing."""
     if value is None or value is False:
         return ""
-    name = key.rstrip("_").replace("_", "-")
-    return f" {name}" if value is True else f' {name}="{escape(value)}"'
+    return f" {_name(key)}" if value is True else f' {_name(key)}="{_escaped(str(value))}"'
+
+
+@cache
+def _name(key: str) -> str:
+    """The attribute that an argument of `el` names."""
+    return key.rstrip("_").replace("_", "-")
 
 
 def join(children: Iterable[object]) -> Markup:
@@ -39,11 +48,11 @@ def join(children: Iterable[object]) -> Markup:
         if child is None:
             continue
         if isinstance(child, str):
-            parts.append(child if isinstance(child, Markup) else escape(child))
+            parts.append(child if isinstance(child, Markup) else _escaped(child))
         elif isinstance(child, Iterable):
             parts.append(join(child))
         else:
-            parts.append(escape(child))
+            parts.append(_escaped(str(child)))
     return Markup("".join(parts))
 
 
@@ -52,10 +61,15 @@ def escape(value: object) -> Markup:
 
     Invisible characters (controls, direction marks, lone surrogates) are written as \\uXXXX.
     """
-    text = str(value)
+    return Markup(_escaped(str(value)))
+
+
+def _escaped(text: str) -> str:
+    if _to_escape(text) is None:
+        return text
     if not text.isascii() or not text.isprintable():
         text = "".join(visible(c) for c in text)
-    return Markup(html_escape(text))
+    return html_escape(text)
 
 
 def visible(char: str) -> str:
