@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import product
 from pathlib import Path
@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from dashboards import embedded_sql
+from dashboards.catalog import AskedLake
 from dashboards.definitions import defined, of_files
 from dashboards.evaluated_views import evaluated
 from dashboards.report.plain_rows import plain
 from tests.dashboards.histories import partition, random_histories, time_at, version
 from tests.dashboards.small_lakes import write, write_for
-from tests.jobs.lakes import asking
 from transforms.lake.spark_rows import to_rows
 from transforms.lake.tables import (
     BROKERS,
@@ -107,6 +107,11 @@ def before_1970(row: dict[str, Any]) -> dict[str, Any]:
     return {k: v - moved if isinstance(v, datetime) else v for k, v in row.items()}
 
 
+def register(spark: Any, lake: Path, views: Iterable[str]) -> None:
+    """Register views as Spark's own."""
+    AskedLake(spark, lake).register("SELECT * FROM " + ", ".join(f"kraft.{view}" for view in views))
+
+
 def of_spark(spark: Any, view: str) -> DataFrame:
     """A view as Spark evaluates it: one named with its database is never evaluated by the other engine."""
     return spark.sql(f"SELECT * FROM kraft.{view}")
@@ -119,9 +124,14 @@ def held_or_not(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def test_both_engines_agree_on_real_captures(lake: Any, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows, types and names of columns of every view."""
-    ask(" UNION ALL ".join(f"SELECT 1 FROM kraft.{view}" for view in EVALUATED))
+@pytest.mark.parametrize("how", ["interpreted", pytest.param("compiled", marks=pytest.mark.long)])
+def test_both_engines_agree_on_real_captures(
+    lake: Any, how: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows, types and names of columns of every view, however Spark runs its queries."""
+    if how == "interpreted":
+        request.getfixturevalue("interpreted")
+    register(lake.spark, lake.path, EVALUATED)
     frames = {view: of_spark(lake.spark, view) for view in EVALUATED}
     wanted = {view: to_rows(frame) for view, frame in frames.items()}
     for _ in held_or_not(monkeypatch):
@@ -147,7 +157,7 @@ def test_both_engines_agree_on_random_histories(
             tables.setdefault(name, []).extend(map(before_1970, rows) if n % 2 else rows)
     write_for(tmp_path, "admin_events", tables)
     (tmp_path / "lake.json").write_text('{"format_version": 1}')
-    asking(spark, tmp_path)(" UNION ALL ".join(f"SELECT 1 FROM kraft.{view}" for view in OF_HISTORIES))
+    register(spark, tmp_path, OF_HISTORIES)
     wanted = {view: to_rows(of_spark(spark, view)) for view in OF_HISTORIES}
     clusters = sorted({row["cluster_id"] for row in tables["partitions"]})
     for _ in held_or_not(monkeypatch):
@@ -172,7 +182,7 @@ def test_both_engines_agree_on_random_nodes_and_watermarks(spark: Any, tmp_path:
     for table, some in tables.items():
         write(tmp_path, table, some)
     (tmp_path / "lake.json").write_text('{"format_version": 1}')
-    asking(spark, tmp_path)(" UNION ALL ".join(f"SELECT 1 FROM kraft.{view}" for view in OF_NODES))
+    register(spark, tmp_path, OF_NODES)
     for view in OF_NODES:
         rows = to_rows(of_spark(spark, view))
         assert len(rows) > 50, view
@@ -194,7 +204,7 @@ def test_ties_and_nulls_are_in_one_order(spark: Any, tmp_path: Path) -> None:
     for table, some in rows.items():
         write(tmp_path, table, some)
     (tmp_path / "lake.json").write_text('{"format_version": 1}')
-    asking(spark, tmp_path)("SELECT * FROM kraft.replica_lag, kraft.flapping_controllers")
+    register(spark, tmp_path, ("replica_lag", "flapping_controllers"))
     for view, wanted in (
         ("replica_lag", [(1, 2), (4, 2), (3, 0), (0, None), (2, None)]),
         ("flapping_controllers", [(3, time_at(90 * 360_000))]),
