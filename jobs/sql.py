@@ -87,6 +87,9 @@ def run(args: argparse.Namespace) -> int:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
+    from dashboards.listing import listing
+
+    is_whole = args.write or args.catalog is not None
     java_session: Any = spark._jsparkSession
     parser = java_session.sessionState().sqlParser()
     sessions: Any = spark._jvm.org.apache.spark.sql.classic.SparkSession  # pyright: ignore
@@ -100,8 +103,11 @@ def run(args: argparse.Namespace) -> int:
                     # Ctrl-C ends a connection to the JVM; none is active in the thread of the next one.
                     sessions.setActiveSession(java_session)
                     parser.parsePlan(statement)  # what is refused needs no tables
-                    register(statement, spark)
-                    frame = spark.sql(statement)
+                    # Of a lake that is registered as it is asked for, the catalog does not have all names.
+                    frame = None if is_whole else listing(spark, statement)
+                    if frame is None:
+                        register(statement, spark)
+                        frame = spark.sql(statement)
                 show(args, frame, out)
         except PySparkException as error:
             words = one_line(error)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
+from dashboards.listing import listing
 from dashboards.view_columns import VIEWS
 from jobs import sql
 from jobs.cli import main
@@ -150,20 +151,46 @@ def test_a_time_with_a_zone_is_one_of_utc() -> None:
     assert plain(noon.replace(tzinfo=None)) == "2026-11-21T12:00:00.000Z"
 
 
+# In every form that is answered without Spark's catalog.
+LISTINGS = (
+    "SHOW TABLES",
+    "show views",
+    "SHOW TABLES IN kraft",
+    "SHOW VIEWS FROM `kraft` LIKE 'voter*|QUORUM*'",
+    " SHOW TABLES 'voter_sets' ",
+    "SHOW TABLES LIKE 'nothing'",
+)
+
+
 def test_every_view_answers(lake: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Asked from one file: the lake is opened once. Those of dashboards/*.sql: test_both_engines.py.
 
-    In the end, SHOW TABLES lists also what no statement named, and the catalog lacked.
+    In the end, SHOW FUNCTIONS needs also what no statement named, and the catalog lacked; then Spark lists
+    what SHOW TABLES and SHOW VIEWS answer without it.
     """
     for missing in ("VIEW IF EXISTS kraft.zk_migrations", "TABLE IF EXISTS kraft.cluster_names"):
         lake.spark.sql(f"DROP {missing}")
     file = tmp_path / "views.sql"
     views = sorted(VIEWS.keys() - set(EVALUATED))
     assert len(views) >= 20
-    file.write_text("".join(f"SELECT * FROM {view} LIMIT 3;\n" for view in views) + "SHOW TABLES")
-    rows = map(json.loads, answer(capsys, lake.path, "--file", str(file), "--format", "json").splitlines())
-    shown = {row["tableName"] for row in rows if row.keys() == {"namespace", "tableName", "isTemporary"}}
-    assert shown >= {table.name for table in TABLES} | VIEWS.keys()
+    file.write_text("".join(f"SELECT * FROM {view} LIMIT 3;\n" for view in views) + "SHOW FUNCTIONS")
+    assert "voters_at" in answer(capsys, lake.path, "--file", str(file))
+    for asked in LISTINGS:
+        ours, theirs = listing(lake.spark, asked), lake.spark.sql(asked)
+        assert ours is not None
+        assert ours.schema == theirs.schema
+        assert ours.collect() == theirs.collect()
+    shown = {row.tableName for row in lake.spark.sql("SHOW TABLES").collect()}
+    assert shown == {table.name for table in TABLES} | VIEWS.keys()
+
+
+def test_names_are_listed_without_the_catalog(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    lake.spark.sql("DROP VIEW IF EXISTS kraft.committed_ends")
+    rows = answer(capsys, lake.path, "SHOW VIEWS LIKE 'committed_e*'", "--format", "json").splitlines()
+    assert [json.loads(row)["viewName"] for row in rows] == ["committed_ends"]
+    assert "committed_ends" not in {row.viewName for row in lake.spark.sql("SHOW VIEWS IN kraft").collect()}
+    for other in ("SHOW TABLES IN default", "SHOW TABLES LIKE '(a'", "SHOW TABLE EXTENDED LIKE '*'", "SHOW"):
+        assert listing(lake.spark, other) is None
 
 
 def test_a_view_that_the_catalog_lacks_answers(lake: Any, capsys: pytest.CaptureFixture[str]) -> None:
