@@ -122,14 +122,27 @@ def topic_batches(partitions: int) -> Iterator[bytes]:
 
 
 def with_cpu(bench: Bench, work: Any) -> tuple[float, float]:
-    """CPU seconds of this process and its JVM, wall seconds."""
-    jvm = int(bench.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
-    before = cpu_seconds(jvm) + cpu_seconds(os.getpid())
+    """CPU seconds of this process, its JVM and Spark's Python workers, and wall seconds."""
+    assert bench.spark
+    before = sum(map(cpu_seconds, family(os.getpid())))
     took = seconds(work)
-    return cpu_seconds(jvm) + cpu_seconds(os.getpid()) - before, took
+    return sum(map(cpu_seconds, family(os.getpid()))) - before, took
+
+
+def family(pid: int) -> list[int]:
+    """A process and all below it."""
+    found = [pid]
+    for parent in found:
+        for task in Path(f"/proc/{parent}/task").iterdir():
+            with contextlib.suppress(OSError):
+                found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process and of its ended children."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    """User and system time of a process and of its ended children; 0 where it has ended itself."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
