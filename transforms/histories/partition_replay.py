@@ -154,7 +154,7 @@ def buckets(held: Held, share: Share, stack: ExitStack) -> Iterator[pa.Table]:
     sources = event_sources(share.plans)
     total = counted(held, sources, [plan.cluster_id for plan in share.plans]).total()
     count = -(-total // (TOGETHER * share.shares))
-    events = map(share.of, all_events(held, share.plans))
+    events = map(share.of, all_events(held, share.plans, are_many=count > 1))
     if count <= 1:
         yield pa.concat_tables([SPREAD.empty_table(), *events])
         return
@@ -193,7 +193,7 @@ def event_sources(plans: Sequence[ReplayPlan]) -> dict[Table, ds.Expression]:
     return found
 
 
-def all_events(held: Held, plans: Sequence[ReplayPlan]) -> Iterator[pa.Table]:
+def all_events(held: Held, plans: Sequence[ReplayPlan], are_many: bool) -> Iterator[pa.Table]:
     """Tables of SPREAD: versions that go on, records of checkpoints, records of the log."""
     by_cluster = {plan.cluster_id: plan for plan in plans}
     columns = {
@@ -202,7 +202,7 @@ def all_events(held: Held, plans: Sequence[ReplayPlan]) -> Iterator[pa.Table]:
         RECORDS: ["offset", *READ],
     }
     for table, where in event_sources(plans).items():
-        for cluster, rows in scanned(held, table, columns[table], where, list(by_cluster)):
+        for cluster, rows in scanned(held, table, columns[table], where, list(by_cluster), are_many):
             for found in events_of(table, rows, by_cluster[cluster]):
                 names_of_cluster = pa.array([cluster] * len(found), pa.string())
                 yield found.append_column("cluster_id", names_of_cluster).select(SPREAD.names)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import attrgetter
 from typing import Any, Protocol
 
@@ -84,20 +84,38 @@ def checkpoint_columns(types: Sequence[str]) -> list[str]:
 
 
 def scanned(
-    held: Held, table: Table, columns: Sequence[str], where: ds.Expression, clusters: Sequence[str]
+    held: Held,
+    table: Table,
+    columns: Sequence[str],
+    where: ds.Expression,
+    clusters: Sequence[str],
+    are_many: bool = False,
 ) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of some clusters for which a condition holds, in pieces of one cluster each."""
+    """The rows of some clusters for which a condition holds, in pieces of one cluster each.
+
+    are_many: of files, a row group is read at a time. Otherwise Arrow decodes ahead, without a limit, of who
+    takes long with the rows.
+    """
     if table not in held or not clusters:
         return
     wanted = where & delta_rs.among({"cluster_id": clusters})
     names = list(dict.fromkeys(["cluster_id", *columns]))
+    parts = _row_groups(held[table], wanted) if are_many else [held[table]]
     # Read little ahead: rows are wide.
     ahead = {"batch_readahead": 2, "fragment_readahead": 1}
-    for batch in held[table].to_batches(columns=names, filter=wanted, **ahead):
+    batches = (part.to_batches(columns=names, filter=wanted, **ahead) for part in parts)
+    for batch in chain.from_iterable(batches):
         rows = pa.Table.from_batches([batch])
         found = pc.unique(rows["cluster_id"]).to_pylist()
         for cluster in found:
             yield cluster, rows if len(found) == 1 else rows.filter(pc.equal(rows["cluster_id"], cluster))
+
+
+def _row_groups(rows: ds.Dataset, where: ds.Expression) -> Iterator[ds.Dataset]:
+    """The row groups of files that may have rows for which a condition holds, each as a dataset."""
+    for fragment in rows.get_fragments(filter=where):
+        for group in fragment.split_by_row_group(where):
+            yield ds.FileSystemDataset([group], rows.schema, fragment.format, fragment.filesystem)
 
 
 def counted(held: Held, wanted: Mapping[Table, ds.Expression], clusters: Sequence[str]) -> Counter[str]:
