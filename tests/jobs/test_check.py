@@ -38,19 +38,27 @@ def captures(golden: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(spark: Any, captures: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A lake that a run wrote; no test changes it."""
+def whole(
+    spark: Any, captures: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Path, dict[str, list[str]]]]:
+    """A lake that a run wrote, and its content; no test changes it."""
     path = tmp_path_factory.mktemp("whole") / "lake"
     assert run(path, captures) == 0
     before = content(opened(spark, path), MINI)
-    yield path
+    yield path, before
     assert content(opened(spark, path), MINI) == before
 
 
 @pytest.fixture
-def lake(whole: Path, tmp_path: Path) -> Path:
+def before(whole: tuple[Path, dict[str, list[str]]]) -> dict[str, list[str]]:
+    """The content of `lake` before it is damaged."""
+    return whole[1]
+
+
+@pytest.fixture
+def lake(whole: tuple[Path, dict[str, list[str]]], tmp_path: Path) -> Path:
     """A copy to damage."""
-    return Path(shutil.copytree(whole, tmp_path / "lake"))
+    return Path(shutil.copytree(whole[0], tmp_path / "lake"))
 
 
 def losses(lake: Path) -> list[LakeLoss]:
@@ -185,9 +193,10 @@ def test_a_garbled_lake_json(lake: Path, capsys: pytest.CaptureFixture[str], tex
 
 @pytest.mark.long
 @pytest.mark.parametrize("table", ["records", "batches", "snapshots", "snapshot_records"])
-def test_lost_rows_of_what_was_read(lake: Path, captures: Path, spark: Any, table: str) -> None:
+def test_lost_rows_of_what_was_read(
+    lake: Path, before: dict[str, list[str]], captures: Path, spark: Any, table: str
+) -> None:
     """The commands that check names bring them back."""
-    before = content(opened(spark, lake), MINI)
     deleted(table)(lake)
     found = losses(lake)
     assert found
@@ -248,10 +257,13 @@ def test_lost_derived_rows_are_told(lake: Path, table: str) -> None:
 
 
 def test_a_run_derives_again_what_was_lost(
-    lake: Path, captures: Path, spark: Any, capsys: pytest.CaptureFixture[str]
+    lake: Path,
+    before: dict[str, list[str]],
+    captures: Path,
+    spark: Any,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Though every capture is known: no run ends well without voters."""
-    before = content(opened(spark, lake), MINI)
     all_deleted("voter_sets", "topics")(lake)
     capsys.readouterr()
     assert run(lake, captures) == 0
@@ -263,8 +275,9 @@ def test_a_run_derives_again_what_was_lost(
     assert "nothing new" in capsys.readouterr().out
 
 
-def test_a_damaged_derived_table_is_derived_again(lake: Path, spark: Any) -> None:
-    before = content(opened(spark, lake), MINI)
+def test_a_damaged_derived_table_is_derived_again(
+    lake: Path, before: dict[str, list[str]], spark: Any
+) -> None:
     truncated(data_file(lake, "voter_sets"))
     (loss,) = losses(lake)
     remove, derive = loss.commands
