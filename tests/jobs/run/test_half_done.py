@@ -183,7 +183,8 @@ def test_every_verb_completes_it(
     """Whatever else it is asked to do."""
     lake = copied
     interrupted("derive", lake, half_derived)
-    assert content(lake, CLUSTER) != of_golden
+    changed = {table for table, rows in content(lake, CLUSTER).items() if rows != of_golden[table]}
+    assert changed - {DERIVATIONS.name}  # more than the mark that it has begun
     verb, *flags = [str(golden / word) if word == THEIRS else word for word in words]
     assert main([verb, "--lake", str(lake.path), *flags]) == ExitCode.FINE
     assert begun_by(lake.path) == {}
