@@ -23,6 +23,7 @@ from kraft_core.messages.uuid_text import uuid_text
 from tests.bench.frame import Bench, Row, seconds
 from tests.bench.inputs import T0_MS, mixed_log, write_directory
 from tests.bench.lakes import new_lake, reported
+from tests.bench.memory import processes
 from transforms.lake.delta_rs import arrow_with, cluster_ids, count_rows, rows_with
 from transforms.lake.lake import Lake, existing_lake
 from transforms.lake.tables import CAPTURES, PARTITIONS
@@ -124,19 +125,13 @@ def topic_batches(partitions: int) -> Iterator[bytes]:
 def with_cpu(bench: Bench, work: Any) -> tuple[float, float]:
     """CPU seconds of this process, its JVM and Spark's Python workers, and wall seconds."""
     assert bench.spark
-    before = sum(map(cpu_seconds, family(os.getpid())))
+
+    def used() -> float:
+        return sum(cpu_seconds(process) for process, _ in processes(os.getpid()))
+
+    before = used()
     took = seconds(work)
-    return sum(map(cpu_seconds, family(os.getpid()))) - before, took
-
-
-def family(pid: int) -> list[int]:
-    """A process and all below it."""
-    found = [pid]
-    for parent in found:
-        for task in Path(f"/proc/{parent}/task").iterdir():
-            with contextlib.suppress(OSError):
-                found += map(int, (task / "children").read_text().split())
-    return found
+    return used() - before, took
 
 
 def cpu_seconds(pid: int) -> float:
