@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructField, StructType
@@ -22,7 +21,7 @@ from transforms.lake.lake import Lake
 from transforms.lake.spark_rows import to_frame
 from transforms.lake.spark_tasks import map_in_arrow
 from transforms.lake.storage import shown_configs
-from transforms.lake.table_files import FILES, Task, writing
+from transforms.lake.table_files import FILES
 from transforms.lake.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS, SNAPSHOTS, Table
 
 
@@ -78,7 +77,7 @@ class _Load:
 
     def _records(self) -> _Written:
         chosen = batches_to_decode(self._lake, self._scan.pieces, self._scan.ranges, self._files)
-        write = self._writer(RECORDS)
+        write = self._lake.task_writer(RECORDS, self._run_columns)
         return self._written(
             RECORDS,
             decode_batches(chosen, *sources_of(self._files.opened), self._cores, write, self._allowed),
@@ -86,7 +85,7 @@ class _Load:
 
     def _batches(self) -> _Written:
         fresh = batches_to_record(self._lake, self._scan.pieces, self._scan.ranges, self._files)
-        write = self._writer(BATCHES)
+        write = self._lake.task_writer(BATCHES, self._run_columns)
         return self._written(BATCHES, map_in_arrow(fresh.frame, write(fresh.rows_of), FILES))
 
     def _snapshot_records(self) -> _Written:
@@ -97,21 +96,11 @@ class _Load:
         key = [f for f in SNAPSHOTS.schema.fields if f.name in SNAPSHOT_KEY]
         rows = to_frame(self._lake.spark, unread, StructType([*key, StructField("path", StringType())]))
         tasks = rows.repartition(min(self._cores, len(unread)), "path")
-        write = self._writer(SNAPSHOT_RECORDS)
+        write = self._lake.task_writer(SNAPSHOT_RECORDS, self._run_columns)
         return self._written(SNAPSHOT_RECORDS, decode_checkpoints(tasks, write, self._allowed))
 
     def _written(self, table: Table, files: DataFrame) -> _Written:
         return _Written(table, self._lake.written_files(table, files, self._id))
-
-    def _writer(self, table: Table) -> Callable[[Task], Task]:
-        """How a task writes what it decodes to the table, which is created here."""
-        self._lake.create(table)
-        return partial(
-            writing,
-            folder=self._lake.folder(table),
-            schema=table.arrow_schema,
-            constants=self._run_columns,
-        )
 
 
 def _load_id(files: IngestFiles, ranges: Sequence[Row], snapshots: Sequence[Row]) -> str:

@@ -17,7 +17,7 @@ from kraft_core.wording import count
 from transforms.histories import partition_replay
 from transforms.histories.other_kinds import OTHERS, count_others, other_versions
 from transforms.histories.partition_replay import changed_partitions, count_partitions
-from transforms.histories.partition_shares import in_shares
+from transforms.histories.partition_shares import Share, in_shares
 from transforms.histories.refused_records import OfCluster, changed_rows
 from transforms.histories.replay_plan import ReplayPlan, lowest_start, replaced_by, replays
 from transforms.histories.replay_steps import step_row
@@ -86,7 +86,8 @@ def write_histories(lake: Lake, plans: Sequence[ReplayPlan]) -> list[str]:
         found |= in_tasks.found
     sizes = count_partitions(lake.path, plans)
     if sizes.total() <= PARTITIONS_IN_DRIVER:
-        write_changed(lake, plans, changed_partitions(lake.path, plans, lowest, refused))
+        share = Share(plans, sizes.total())
+        write_changed(lake, plans, changed_partitions(lake.path, share, lowest, refused))
     else:
         in_tasks = RefusedInTasks(lake.spark)
         groups = grouped(plans, sizes, PARTITIONS_IN_DRIVER)

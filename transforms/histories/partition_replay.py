@@ -80,12 +80,12 @@ def count_partitions(lake: Location, plans: Sequence[ReplayPlan]) -> Counter[str
 
 
 def changed_partitions(
-    lake: Location, plans: Sequence[ReplayPlan], lowest: int, refused: AddRefused
+    lake: Location, share: Share, lowest: int, refused: AddRefused
 ) -> Iterator[tuple[str, Table, pa.Table]]:
     """The rows of partition_rows by cluster, where they change; all of them are held in memory."""
-    schema, clusters = PARTITIONS.arrow_schema, [plan.cluster_id for plan in plans]
+    schema, clusters = PARTITIONS.arrow_schema, [plan.cluster_id for plan in share.plans]
     before = history_rows(opened(lake, PARTITIONS), PARTITIONS, clusters, lowest)
-    made = pa.Table.from_batches(partition_rows(lake, Share(plans), lowest, refused), schema)
+    made = pa.Table.from_batches(partition_rows(lake, share, lowest, refused), schema)
     for cluster, held in before.items():
         rows = in_order(PARTITIONS, made.filter(pc.equal(made["cluster_id"], cluster)))
         if not rows.equals(held):
@@ -151,9 +151,7 @@ def rows_before(held: Held, plans: Sequence[ReplayPlan], lowest: int) -> Iterato
 
 def buckets(held: Held, share: Share, stack: ExitStack) -> Iterator[pa.Table]:
     """The events in tables of about TOGETHER rows, all of a topic in one."""
-    sources = event_sources(share.plans)
-    total = counted(held, sources, [plan.cluster_id for plan in share.plans]).total()
-    count = -(-total // (TOGETHER * share.shares))
+    count = -(-share.events // TOGETHER)
     events = map(share.of, all_events(held, share.plans, are_many=count > 1))
     if count <= 1:
         yield pa.concat_tables([SPREAD.empty_table(), *events])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +20,13 @@ _BUCKETS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Of some replays, the topics of share `number` of so many; each share reads the whole log."""
+    """Of some replays, the topics of share `number` of so many; each share reads the whole log.
+
+    events: about how many its topics have.
+    """
 
     plans: Sequence[ReplayPlan]
+    events: int
     number: int = 0
     shares: int = 1
 
@@ -33,16 +38,17 @@ class Share:
         return events.filter(pa.array(_digests(events) // _BUCKETS % self.shares == self.number))
 
 
-def in_shares(groups: Iterable[Sequence[ReplayPlan]], sizes: Mapping[str, int], cores: int) -> list[Share]:
+def in_shares(groups: Iterable[Sequence[ReplayPlan]], sizes: Counter[str], cores: int) -> list[Share]:
     """Replays for tasks: a cluster that has much of all rows is shared by several, up to MOST_SHARES.
 
-    groups: a large cluster is one of its own.
+    groups: a large cluster is one of its own. sizes: the events of each cluster.
     """
     found: list[Share] = []
+    total = max(1, sizes.total())
     for plans in groups:
-        share = sum(sizes[plan.cluster_id] for plan in plans) / max(1, sum(sizes.values()))
-        count = min(MOST_SHARES, max(1, round(share * cores))) if len(plans) == 1 else 1
-        found += [Share(plans, number, count) for number in range(count)]
+        events = sum(sizes[plan.cluster_id] for plan in plans)
+        count = min(MOST_SHARES, max(1, round(events / total * cores))) if len(plans) == 1 else 1
+        found += [Share(plans, -(-events // count), number, count) for number in range(count)]
     return found
 
 

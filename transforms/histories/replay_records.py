@@ -20,6 +20,7 @@ import pyarrow.dataset as ds
 from kraft_core.image.from_columns import MESSAGES, StoredRecord, fields_of
 from kraft_core.image.replay_path import replay_order
 from transforms.lake import delta_rs
+from transforms.lake.row_groups import each_row_group
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS, Table
 
@@ -93,8 +94,7 @@ def scanned(
 ) -> Iterator[tuple[str, pa.Table]]:
     """The rows of some clusters for which a condition holds, in pieces of one cluster each.
 
-    are_many: of files, a row group is read at a time. Otherwise Arrow decodes ahead, without a limit, of who
-    takes long with the rows.
+    are_many: of files, a row group is read at a time (row_groups.each_row_group).
     """
     if table not in held or not clusters:
         return
@@ -113,9 +113,8 @@ def scanned(
 
 def _row_groups(rows: ds.Dataset, where: ds.Expression) -> Iterator[ds.Dataset]:
     """The row groups of files that may have rows for which a condition holds, each as a dataset."""
-    for fragment in rows.get_fragments(filter=where):
-        for group in fragment.split_by_row_group(where):
-            yield ds.FileSystemDataset([group], rows.schema, fragment.format, fragment.filesystem)
+    for group in each_row_group(rows.get_fragments(filter=where), where):
+        yield ds.FileSystemDataset([group], rows.schema, group.format, group.filesystem)
 
 
 def counted(held: Held, wanted: Mapping[Table, ds.Expression], clusters: Sequence[str]) -> Counter[str]:

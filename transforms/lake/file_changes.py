@@ -9,7 +9,6 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ from transforms.lake.arrow_rows import Row
 from transforms.lake.clustering import CLUSTER, sorted_row_groups
 from transforms.lake.delta_rs import among, dataset
 from transforms.lake.joined_files import StoredFile, files_to_join
-from transforms.lake.row_groups import holding
+from transforms.lake.row_groups import each_row_group, holding
 from transforms.lake.storage.location import Location
 from transforms.lake.table_files import TableFile, row_groups
 
@@ -141,12 +140,9 @@ class StoredTable:
         where: ds.Expression | None,
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of files that meet a condition, then new ones. columns: of files, all by default.
-
-        By row groups: of a whole file Arrow decodes ahead, without a limit, of who writes the rows.
-        """
+        """The rows of files that meet a condition, then new ones. columns: of files, all by default."""
         names = None if columns is None else list(columns)
-        for group in chain.from_iterable(fragment.split_by_row_group(where) for fragment in stored):
+        for group in each_row_group(stored, where):
             yield from group.to_batches(
                 schema=self._schema, columns=names, filter=where, batch_size=ROWS_AT_ONCE
             )

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -140,13 +141,16 @@ class Lake:
         """The same by the files (rows of table_files.FILES) that tasks write with task_writer."""
         self.writer.replace_where(table, where, files=self._counted(table, files))
 
-    def task_writer(self, table: Table) -> Callable[[Task], Task]:
+    def task_writer(self, table: Table, constants: Mapping[str, Any] | None = None) -> Callable[[Task], Task]:
         """How a task writes what it makes to files of the table, created here; no commit has them yet.
 
-        What rows need not pass through Spark's JVM saves more than the task takes to write them.
+        constants: columns that the task does not make. That rows need not pass through Spark's JVM saves more
+        than the task takes to write them.
         """
         self.create(table)
-        return partial(writing, folder=self.folder(table), schema=table.arrow_schema, constants={})
+        return partial(
+            writing, folder=self.folder(table), schema=table.arrow_schema, constants=constants or {}
+        )
 
     def keep(self, table: Table, rows: DataFrame, clusters: Sequence[str]) -> None:
         """Remove the rows of the clusters but `rows`, for good. The table must exist."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -65,6 +66,14 @@ def holding(
         numbers.update(pc.unique(batch[_NUMBER]).to_pylist())
     held = [groups[number] for number in sorted(numbers)]
     return ds.FileSystemDataset(held, stored.schema, stored.format, stored.filesystem)
+
+
+def each_row_group(fragments: Iterable[ds.Fragment], where: ds.Expression | None) -> Iterator[ds.Fragment]:
+    """The row groups of files that may have rows for which a condition holds (None: all), to be read in turn.
+
+    Of a whole file Arrow decodes ahead, without a limit, of who takes long with the rows.
+    """
+    return chain.from_iterable(fragment.split_by_row_group(where) for fragment in fragments)
 
 
 def _with_clusters(metadata: pq.FileMetaData, clusters: Sequence[bytes] | None) -> Iterator[int]:

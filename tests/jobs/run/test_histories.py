@@ -94,7 +94,7 @@ def test_sparks_tasks_make_the_same(lake: Any, tmp_path: Path) -> None:
             assert texts(made, table.names) == texts(held, table.names), table.name
     (tmp_path / TOPICS.name).symlink_to(lake.path / TOPICS.name)
     write = partial(writing, folder=tmp_path, schema=PARTITIONS.arrow_schema, constants={})
-    shares = [Share([plan], number, 3) for plan in plans for number in range(3)]
+    shares = [Share([plan], 1000, number, 3) for plan in plans for number in range(3)]
     files = to_rows(partitions_by_tasks(lake.spark, tmp_path, shares, refused, write))
     made = pq.ParquetDataset([tmp_path / file["path"] for file in files]).read().to_pylist()
     assert texts(made, PARTITIONS.names) == texts(rows_with(lake.path, PARTITIONS), PARTITIONS.names)
