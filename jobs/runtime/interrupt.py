@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.2
 _MOST_FAILURES = 100  # in a row
 _LATER_POLLS = 50  # ten seconds
+_asked = threading.Event()  # the first Ctrl-C came
 
 
 def interrupt_once() -> None:
     """The first Ctrl-C from now on raises KeyboardInterrupt; others are ignored until the process ends."""
     if threading.current_thread() is threading.main_thread():
+        _asked.clear()
         signal.signal(signal.SIGINT, _first)
 
 
@@ -53,11 +55,15 @@ def ending_by_sigterm() -> Iterator[None]:
 def starting_spark() -> Iterator[None]:
     """Within the block Spark starts, which takes SIGINT for itself; afterwards interrupt_once holds again.
 
-    Where the block is interrupted, the JVM that was starting ends, too.
+    Where the block is interrupted, the JVM that was starting ends, too. A KeyboardInterrupt that was lost in
+    the block or before is raised again: libraries are imported there, and C code that asks for an attribute
+    takes any error for a no.
     """
+    _raise_lost()
     was_once = signal.getsignal(signal.SIGINT) is _first
     try:
         yield
+        _raise_lost()
     except BaseException as error:
         _end_begun_jvm(error)
         raise
@@ -112,7 +118,13 @@ def _cancel(context: SparkContext, group: str, asked: Any) -> None:
 
 def _first(*_: Any) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _asked.set()
     raise KeyboardInterrupt
+
+
+def _raise_lost() -> None:
+    if _asked.is_set():
+        raise KeyboardInterrupt
 
 
 def _end_begun_jvm(error: BaseException) -> None:

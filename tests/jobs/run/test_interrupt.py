@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from jobs.runtime.interrupt import interrupt_once, starting_spark
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.tables import CAPTURES, RUNS
 
@@ -51,3 +54,53 @@ def test_ctrl_c_twice_during_a_run(tmp_path: Path, golden: Path, stage: str) -> 
     assert rows_with(tmp_path / "lake", CAPTURES) == []
     ended = {row["run_id"]: row["exit_code"] for row in rows_with(tmp_path / "lake", RUNS)}
     assert ended == ({} if stage == "session" else {report["run_id"]: 130})
+
+
+@pytest.fixture
+def ctrl_c_once() -> Iterator[None]:
+    """As the command has it: the first Ctrl-C counts."""
+    before = signal.getsignal(signal.SIGINT)
+    interrupt_once()
+    yield
+    interrupt_once()  # forgets it
+    signal.signal(signal.SIGINT, before)
+
+
+class Eager:
+    """Of a library that is imported while Spark starts: C code asks it for an attribute."""
+
+    def __getattr__(self, name: str) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+def take_ctrl_c() -> None:
+    """As C code takes any error for a no."""
+    with contextlib.suppress(BaseException):
+        Eager().attribute  # noqa: B018
+
+
+def start_spark(what_starts: Callable[[], object]) -> None:
+    with starting_spark():
+        what_starts()
+
+
+@pytest.mark.usefixtures("ctrl_c_once")
+def test_ctrl_c_that_a_library_takes_while_spark_starts() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        start_spark(take_ctrl_c)
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+@pytest.mark.usefixtures("ctrl_c_once")
+def test_ctrl_c_that_a_library_takes_before_spark_starts() -> None:
+    take_ctrl_c()
+    with pytest.raises(KeyboardInterrupt):
+        start_spark(lambda: pytest.fail("Spark was started"))
+
+
+@pytest.mark.usefixtures("ctrl_c_once")
+def test_a_start_of_spark_without_ctrl_c() -> None:
+    """Spark takes SIGINT for itself; the first Ctrl-C counts afterwards."""
+    start_spark(lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
