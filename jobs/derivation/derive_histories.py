@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -32,6 +32,8 @@ from transforms.lake.tables import METADATA_TRANSACTIONS, PARTITIONS, REFUSED_RE
 Row = dict[str, Any]
 # A second's work, which the driver does: more goes to Spark's tasks. Of partitions it is one bucket.
 OTHERS_IN_DRIVER, PARTITIONS_IN_DRIVER = 20_000, partition_replay.TOGETHER
+# Events of partitions in the time that any cluster takes.
+PARTITIONS_OF_CLUSTER = 400
 
 
 @dataclass(slots=True)
@@ -85,12 +87,13 @@ def write_histories(lake: Lake, plans: Sequence[ReplayPlan]) -> list[str]:
         write_others_by_tasks(lake, plans, grouped(plans, sizes, OTHERS_IN_DRIVER), in_tasks)
         found |= in_tasks.found
     sizes = count_partitions(lake.path, plans)
-    if sizes.total() <= PARTITIONS_IN_DRIVER:
+    work = Counter({cluster: size + PARTITIONS_OF_CLUSTER for cluster, size in sizes.items()})
+    if work.total() <= PARTITIONS_IN_DRIVER:
         share = Share(plans, sizes.total())
         write_changed(lake, plans, changed_partitions(lake.path, share, lowest, refused))
     else:
         in_tasks = RefusedInTasks(lake.spark)
-        groups = grouped(plans, sizes, PARTITIONS_IN_DRIVER)
+        groups = grouped(plans, work, PARTITIONS_IN_DRIVER)
         shares = in_shares(groups, sizes, lake.spark.sparkContext.defaultParallelism)
         write = lake.task_writer(PARTITIONS)
         files = partitions_by_tasks(lake.spark, lake.path, shares, in_tasks, write)

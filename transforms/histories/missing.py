@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -13,7 +14,7 @@ from kraft_core.format.record import BATCH_REASONS, OF_NO_HISTORY
 from kraft_core.image.missing_records import MissingRecords, may_lack, missing_records
 from kraft_core.image.replay_path import PathCheckpoint, ReplayRange, Step
 from transforms.histories.clocks import Clock
-from transforms.lake.arrow_rows import Row, moment
+from transforms.lake.arrow_rows import UTC_TIME, Row, moment
 from transforms.lake.delta_rs import rows_with
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import BATCHES, RECORDS, SNAPSHOT_RECORDS
@@ -25,12 +26,12 @@ BATCH_ENDS = ("cluster_id", "base_offset", "leader_epoch", "crc", "last_offset")
 _Batch = tuple[str, int, int, int]
 # By cluster: first offsets, and ends (exclusive).
 _Spans = defaultdict[str, list[tuple[int, int]]]
-INCOMPLETE = (
-    "incomplete_from_offset",
-    "incomplete_from_at",
-    "incomplete_to_offset",
-    "incomplete_to_at",
-)
+INCOMPLETE = {
+    "incomplete_from_offset": pa.int64(),
+    "incomplete_from_at": UTC_TIME,
+    "incomplete_to_offset": pa.int64(),
+    "incomplete_to_at": UTC_TIME,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +136,15 @@ def times_of(missing: Iterable[MissingRecords], steps: Iterable[Step], clock: Cl
 def with_missing(rows: pa.Table, missing: Sequence[MissingRecords], times: Mapping[int, int]) -> pa.Table:
     """Rows of a history with the columns INCOMPLETE, whatever they held."""
     rows = rows.drop_columns([name for name in INCOMPLETE if name in rows.column_names])
-    bounds: list[tuple[int, int | None] | None] = [None] * len(rows)
+    bounds: list[tuple[int, int | None] | None] = []
     if missing:
         validity = (rows["valid_from_offset"].to_pylist(), rows["valid_to_offset"].to_pylist())
         bounds = [may_lack(missing, first, end) for first, end in zip(*validity, strict=True)]
-    for place, (offset_name, time_name) in enumerate((INCOMPLETE[:2], INCOMPLETE[2:])):
+    found: list[Any] = []
+    for place in (0, 1):
         offsets = [bound[place] if bound else None for bound in bounds]
-        at = [None if o is None or times.get(o, -1) < 0 else moment(times[o]) for o in offsets]
-        rows = rows.append_column(offset_name, pa.array(offsets, pa.int64()))
-        rows = rows.append_column(time_name, pa.array(at, pa.timestamp("us", tz="UTC")))
+        found += [offsets, [None if o is None or times.get(o, -1) < 0 else moment(times[o]) for o in offsets]]
+    for (name, type_), values in zip(INCOMPLETE.items(), found, strict=True):
+        column = pa.array(values, type_) if missing else pa.nulls(len(rows), type_)
+        rows = rows.append_column(name, column)
     return rows

@@ -90,13 +90,16 @@ def other_versions(
         plan = by_cluster[cluster]
         replay = OtherKinds(plan, checkpoints.get(cluster, held))
         for table in OTHERS:
-            replay.resume(table, before[table][cluster])
+            if len(before[table][cluster]):
+                replay.resume(table, before[table][cluster])
         for _, records in pieces:
             replay.apply(records)
         made_of = list(replay.finish())
         refused(cluster, replay.refused)
         for table, made in made_of:
             rows = before[table].pop(cluster)
+            if not made and not len(rows):
+                continue
             ended = rows.filter(pc.less(rows["valid_to_offset"], plan.start))
             joined = with_missing(pa.concat_tables([ended, *made]), plan.missing, plan.missing_at)
             after = in_order(table, joined.select(rows.column_names))

@@ -61,7 +61,7 @@ from transforms.histories.topics_at_once import (
     with_topics,
 )
 from transforms.histories.transaction_refusals import refused_inside
-from transforms.lake.arrow_rows import moment
+from transforms.lake.arrow_rows import moment, of_each
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import PARTITIONS, RECORDS, SNAPSHOT_RECORDS, TOPICS, Table
 
@@ -86,8 +86,9 @@ def changed_partitions(
     schema, clusters = PARTITIONS.arrow_schema, [plan.cluster_id for plan in share.plans]
     before = history_rows(opened(lake, PARTITIONS), PARTITIONS, clusters, lowest)
     made = pa.Table.from_batches(partition_rows(lake, share, lowest, refused), schema)
+    after = dict(of_each(made, "cluster_id"))
     for cluster, held in before.items():
-        rows = in_order(PARTITIONS, made.filter(pc.equal(made["cluster_id"], cluster)))
+        rows = in_order(PARTITIONS, after.get(cluster, schema.empty_table()))
         if not rows.equals(held):
             yield cluster, PARTITIONS, rows
 
@@ -119,9 +120,8 @@ def rows_made(held: Held, share: Share, refused: AddRefused) -> Iterator[pa.Tabl
         loads = {plan.cluster_id: loaded(plan) for plan in plans}
         again = {plan.cluster_id: makes_again(plan, lives[plan.cluster_id]) for plan in plans}
         for bucket in buckets(held, share, stack):
-            for cluster in pc.unique(bucket["cluster_id"]).to_pylist():
-                of_cluster = bucket.filter(pc.equal(bucket["cluster_id"], cluster)).select(EVENTS.names)
-                of_cluster = of_cluster.combine_chunks()
+            for cluster, of_cluster in of_each(bucket, "cluster_id"):
+                of_cluster = of_cluster.select(EVENTS.names).combine_chunks()
                 plan = by_cluster[cluster]
                 effective = of_cluster.filter(pc.is_valid(of_cluster["visible_offset"]))
                 found, invalid = partition_versions(

@@ -6,7 +6,7 @@ are not sorted by offset, so the records of a large cluster are read by ranges o
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from operator import attrgetter
@@ -20,6 +20,7 @@ import pyarrow.dataset as ds
 from kraft_core.image.from_columns import MESSAGES, StoredRecord, fields_of
 from kraft_core.image.replay_path import replay_order
 from transforms.lake import delta_rs
+from transforms.lake.arrow_rows import of_each
 from transforms.lake.row_groups import each_row_group
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import RECORDS, SNAPSHOT_RECORDS, Table
@@ -105,10 +106,7 @@ def scanned(
     ahead = {"batch_readahead": 2, "fragment_readahead": 1}
     batches = (part.to_batches(columns=names, filter=wanted, **ahead) for part in parts)
     for batch in chain.from_iterable(batches):
-        rows = pa.Table.from_batches([batch])
-        found = pc.unique(rows["cluster_id"]).to_pylist()
-        for cluster in found:
-            yield cluster, rows if len(found) == 1 else rows.filter(pc.equal(rows["cluster_id"], cluster))
+        yield from of_each(pa.Table.from_batches([batch]), "cluster_id")
 
 
 def _row_groups(rows: ds.Dataset, where: ds.Expression) -> Iterator[ds.Dataset]:
@@ -135,14 +133,17 @@ def ended_from(offset: int) -> ds.Expression:
 def history_rows(held: Held, table: Table, clusters: Sequence[str], lowest: int) -> dict[str, pa.Table]:
     """By cluster the rows of a history that end at an offset or later, or not at all, in order."""
     schema = table.arrow_schema
-    found = {cluster: [schema.empty_table()] for cluster in clusters}
+    pieces: defaultdict[str, list[pa.Table]] = defaultdict(list)
     for cluster, rows in scanned(held, table, table.names, ended_from(lowest), clusters):
-        found[cluster].append(rows.select(schema.names).cast(schema))
-    return {cluster: in_order(table, pa.concat_tables(pieces)) for cluster, pieces in found.items()}
+        pieces[cluster].append(rows.select(schema.names).cast(schema))
+    found = dict.fromkeys(clusters, schema.empty_table())
+    return found | {cluster: in_order(table, pa.concat_tables(some)) for cluster, some in pieces.items()}
 
 
 def in_order(table: Table, rows: pa.Table) -> pa.Table:
     """The rows of a history by offset, so that a reader who asks for some finds them together."""
+    if len(rows) < 2:
+        return rows
     names = dict.fromkeys(["cluster_id", "valid_from_offset", *table.key])
     return rows.sort_by([(name, "ascending") for name in names])
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import chain
 
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transforms.lake.arrow_rows import python_rows
+from transforms.lake.arrow_rows import of_each, python_rows
 from transforms.lake.tables import CAPTURES
 
 TIMES = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)).map(lambda time: time.replace(tzinfo=UTC))
@@ -78,3 +79,14 @@ def test_times_are_in_utc() -> None:
 
 def test_no_rows() -> None:
     assert python_rows(CAPTURES.arrow_schema.empty_table()) == []
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), max_size=6), max_size=4))
+def test_rows_of_each_value(chunks: list[list[str]]) -> None:
+    """In any number of chunks; sorted by value, mixed, or none."""
+    values = list(chain.from_iterable(chunks))
+    names = pa.chunked_array(chunks, pa.string())
+    rows = pa.table({"name": names, "place": pa.array(range(len(values)), pa.int64())})
+    found = [(name, some.to_pylist()) for name, some in of_each(rows, "name")]
+    places = {name: [n for n, each in enumerate(values) if each == name] for name in dict.fromkeys(values)}
+    assert found == [(name, [{"name": name, "place": n} for n in of]) for name, of in places.items()]
