@@ -19,6 +19,7 @@ from kraft_core.wording import offset_words
 
 # More places than this that are out of order in a capture are one breach, which names the first.
 MOST_APART, MOST_NAMED = 20, 5
+_CUT_OFF = "incomplete"  # snapshot.cut_off
 
 
 def bytes_are_readable(view: ClusterView) -> Iterator[Breach]:
@@ -74,6 +75,8 @@ def _unreadable(
     what = f"{size} bytes of {file} of {who} cannot be read ({reasons})"
     if any(map(_is_invalid, places)):
         what = f"{file} of {who} is not used ({reasons})"
+    elif reasons == _CUT_OFF:
+        what = f"{file} of {who} lacks its header or footer ({reasons}): a part of it is missing"
     elif not size:
         what = f"{file} of {who} could not be read ({reasons}): its content is not known"
     elif severity == "warning":

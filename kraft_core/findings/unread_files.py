@@ -9,11 +9,13 @@ from kraft_core.format.controller_dir import CheckpointFile, ControllerDir
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import read_log
 from kraft_core.format.segment import Damage
+from kraft_core.format.snapshot import cut_off, read_snapshot
 
 
 def unread_files(directories: Iterable[tuple[str, ControllerDir]]) -> Iterator[UnreadableBytes]:
     """Of directories, each with the id of its capture, which copies share: files that cannot be opened, and
-    damage of checkpoints from formatting, values of their records that cannot be decoded among it.
+    damage of checkpoints from formatting, values of their records that cannot be decoded among it, and what
+    was cut off them.
 
     Other damage is in the facts of the captures: where logs end, and which checkpoints are complete.
     Values of other records are those of LogRecords.lost_values.
@@ -40,7 +42,8 @@ def _damage(checkpoint: CheckpointFile) -> list[Damage]:
     try:
         with mapped(checkpoint.path) as buf:
             items = list(read_log(buf, next_offset=0))
+            missing = cut_off(read_snapshot(buf), len(buf))
     except OSError:
         return []
     lost = (item if isinstance(item, Damage) else item.damage if item.is_lost else None for item in items)
-    return [damage for damage in lost if damage is not None]
+    return [damage for damage in (*lost, missing) if damage is not None]

@@ -24,8 +24,8 @@ from kraft_core.format.batch import (
 from kraft_core.format.checksums import RangeChecksums
 from kraft_core.format.varint import Buffer
 
-# Why bytes could not be read: not a batch (up to bad_offset), a record of a good batch (up to malformed_key),
-# or records of a good batch that cannot be separated.
+# Why bytes could not be read: not a batch (up to bad_offset), not there (incomplete), a record of a good
+# batch (up to malformed_key), or records of a good batch that cannot be separated.
 Reason = Literal[
     "torn_tail",  # the file ends inside its last batch
     "zero_tail",  # nothing but zero bytes to the end of the file
@@ -35,6 +35,7 @@ Reason = Literal[
     "bad_magic",  # a magic other than 2, or not a batch at all
     "bad_length",  # a length below a batch's minimum, or beyond the end of the file
     "bad_offset",  # a negative base offset, last offset delta or record count, or offsets beyond 64 bits
+    "incomplete",  # a checkpoint lacks its header or footer, though all of its bytes can be read
     "unknown_frame",
     "unknown_type",
     "unknown_version",

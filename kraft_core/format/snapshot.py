@@ -6,6 +6,7 @@ checkpoint have their own offsets, from 0; its name states which offsets of the 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -89,6 +90,22 @@ def read_snapshot(buf: Buffer) -> CheckpointContent:
         order_faults=faults,
         incomplete=_missing(header, footer, damage, faults, control),
     )
+
+
+def cut_off(snapshot: CheckpointContent, size_bytes: int) -> Damage | None:
+    """What a checkpoint of formatting lost without a trace in the bytes that are left, all of which are good.
+
+    Its header or footer is missing, as in a file that is empty or ends where a batch does. Kafka writes both,
+    but asks for neither: it takes an empty bootstrap.checkpoint for one without records, and no node starts
+    on that (BootstrapDirectory); on an empty 0-0 a new quorum elects no leader. Of a snapshot of the log
+    `incomplete` says so. None where bytes or values cannot be read: those are the damage.
+    """
+    control = snapshot.control_records
+    if snapshot.damage or any(record.reason for record in control):
+        return None
+    if all(any(_is(record, wanted) for record in control) for wanted in (SNAPSHOT_HEADER, SNAPSHOT_FOOTER)):
+        return None
+    return Damage(size_bytes, 0, "incomplete", hashlib.sha256().hexdigest())
 
 
 def _is(record: Record, control_type: int) -> bool:

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from kraft_core.findings.unread_files import unread_files
 from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.format.log_dirs import BOOTSTRAP_NAME
+from kraft_core.format.segment import scan
 from kraft_core.messages.releases import release_of
 from kraft_core.plan.load_logs import load_of
 from tests.long.live_quorum import LiveQuorum, kafka_tools
@@ -19,6 +22,7 @@ from tests.long.load_mutations import LOG, MutableLog, Mutation, framed, large_b
 pytestmark = pytest.mark.long
 
 LONGEST_S = 90
+NO_LEVEL = "No FeatureLevelRecord for metadata.version was found in the bootstrap metadata"
 # How long a controller that leads must go on.
 STEADY_S = 6
 
@@ -86,6 +90,59 @@ def test_a_controller_ends_where_it_is_said_to(version: str, tmp_path: Path) -> 
             shutil.rmtree(folder)
     finally:
         quorum.close()
+
+
+# How many of the three batches of a bootstrap.checkpoint are left, and whether a controller starts on that.
+BOOTSTRAPS = {"whole": (3, True), "no footer": (2, True), "header alone": (1, False), "0 bytes": (0, False)}
+
+
+@pytest.mark.parametrize("version", ["3.9.2", "4.3.1"])
+def test_a_controller_does_not_start_on_a_bootstrap_checkpoint_without_records(
+    version: str, tmp_path: Path
+) -> None:
+    """Formatted just now, or with a log that makes the file needless; without the file it starts."""
+    release = release_of(version)
+    assert release is not None
+    port = {"3.9.2": 29140, "4.3.1": 29150}[version]
+    quorum = LiveQuorum(kafka_tools(version), tmp_path / "quorum", port, release=version)
+    file = quorum.folder(1) / BOOTSTRAP_NAME
+    try:
+        quorum.format(1, "--standalone")
+        whole = file.read_bytes()
+        ends = [0, *(item.end for item in scan(whole))]
+        assert len(ends) == 4
+        file.write_bytes(b"")
+        assert NO_LEVEL in _said_at_the_end(quorum)
+        for name, (batches, starts) in BOOTSTRAPS.items():
+            file.write_bytes(whole[: ends[batches]])
+            if starts:
+                quorum.start(1)
+                assert not _ends(quorum, _log_size(quorum)), name
+                quorum.stop(1)
+            else:
+                assert NO_LEVEL in _said_at_the_end(quorum), name
+            (directory,) = find_controller_dirs([quorum.folder(1)]).directories
+            refused = load_of(directory, "1", release).obstacles
+            assert [NO_LEVEL in (each.kafka or "") for each in refused] == ([] if starts else [True]), name
+            assert len(list(unread_files([("a capture", directory)]))) == (name != "whole"), name
+        file.unlink()
+        quorum.start(1)
+        assert not _ends(quorum, _log_size(quorum))
+        quorum.stop(1)
+    finally:
+        quorum.close()
+
+
+def _said_at_the_end(quorum: LiveQuorum) -> str:
+    """What node 1 prints from its start until it ends by itself."""
+    (quorum.path / "1.out").unlink(missing_ok=True)
+    quorum.start(1)
+    assert _ends(quorum, 0)
+    return (quorum.path / "1.out").read_text(errors="replace")
+
+
+def _log_size(quorum: LiveQuorum) -> int:
+    return max((file.stat().st_size for file in (quorum.folder(1) / LOG).glob("*.log")), default=0)
 
 
 def _ends(quorum: LiveQuorum, size: int) -> bool:

@@ -17,7 +17,7 @@ from kraft_core.columnar.timestamps import representable
 from kraft_core.format.mapped_file import mapped
 from kraft_core.format.record import OF_NEWER_KAFKA
 from kraft_core.format.secrets import NONE_ALLOWED
-from kraft_core.format.snapshot import parse_name, read_snapshot
+from kraft_core.format.snapshot import cut_off, parse_name, read_snapshot
 from transforms.ingest.scanning import FILES
 from transforms.ingest.spark_frames import per_file
 from transforms.lake import delta_rs, table_files
@@ -94,7 +94,7 @@ def read_checkpoint(file: Row) -> Iterator[pa.RecordBatch]:
     row = {"file_number": file["file_number"]} | snapshot_id(file["path"])
     try:
         with mapped(file["path"]) as buf:
-            row |= _content(buf)
+            row |= _content(buf, is_of_formatting=row["kind"] == "bootstrap")
     except OSError as error:
         row |= _unreadable(file["size_bytes"], error)
     yield pa.RecordBatch.from_pylist([row], schema=CHECKPOINTS)
@@ -108,9 +108,11 @@ def snapshot_id(path: str) -> Row:
     return {"end_offset": named.end_offset, "leader_epoch": named.leader_epoch, "kind": "snapshot"}
 
 
-def _content(buf: Any) -> Row:
+def _content(buf: Any, *, is_of_formatting: bool) -> Row:
     """The columns that the bytes of a checkpoint give."""
     snapshot = read_snapshot(buf)
+    missing = cut_off(snapshot, len(buf)) if is_of_formatting else None
+    damage = [*snapshot.damage, *([missing] if missing else [])]
     values = {record.type: record.value for record in snapshot.control_records if record.value is not None}
     voters = values.get("KRaftVoters")
     version = values.get("KRaftVersion")
@@ -122,7 +124,7 @@ def _content(buf: Any) -> Row:
         "kraft_version": version["kRaftVersion"] if version else None,
         "voters": [_voter_column(v) for v in voters["voters"]] if voters else None,
         "size_bytes": len(buf),
-        "damage": [_damage(d.position, d.size_bytes, d.sha256, d.reason) for d in snapshot.damage],
+        "damage": [_damage(d.position, d.size_bytes, d.sha256, d.reason) for d in damage],
     }
 
 

@@ -17,8 +17,8 @@ from transforms.ingest.capture_rows import is_unreadable
 from transforms.ingest.scanning import DISORDERED
 from transforms.lake.arrow_rows import Row
 
-# Reasons for bytes that are not a batch (kraft_core.format.segment), or were not read; all others are about
-# values in good batches.
+# Reasons for bytes that are not a batch (kraft_core.format.segment), not there, or not read; all others are
+# about values in good batches.
 FILE_REASONS = (
     "torn_tail",
     "zero_tail",
@@ -28,6 +28,7 @@ FILE_REASONS = (
     "bad_magic",
     "bad_length",
     "bad_offset",
+    "incomplete",
     DISORDERED,
 )
 

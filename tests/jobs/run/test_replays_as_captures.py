@@ -19,7 +19,7 @@ from kraft_core.findings.facts import ReplayRefusal, SnapshotDeviation, Unreadab
 from kraft_core.findings.unread_files import unread_files
 from kraft_core.format.batch import BatchHeader, crc32c
 from kraft_core.format.controller_dir import find_controller_dirs
-from kraft_core.format.log_dirs import LOG_DIR_NAME
+from kraft_core.format.log_dirs import BOOTSTRAP_NAME, LOG_DIR_NAME
 from kraft_core.format.segment import scan
 from kraft_core.plan.actions import Action, Add, Lose, Remove
 from kraft_core.plan.broker_plan import BrokerChange, plan_broker
@@ -36,6 +36,7 @@ from transforms.lake.tables import QUARANTINE, REFUSED_RECORDS, SNAPSHOT_CHECKS
 
 LEADER, FOLLOWER, OTHER = 2, 1, 3
 NODES = (1, 2, 3, 4)
+OF_FORMATTING = f"{LOG_DIR_NAME}/{0:020}-0000000000.checkpoint"
 ENDS = {1: 321, 2: 325, 3: 325, 4: 326}
 TOPIC, PARTITION, PARTITION_CHANGE, REMOVE_TOPIC, NO_OP, BEGIN, END, ABORT = 2, 3, 5, 9, 20, 23, 24, 25
 A_TOPIC = written(TOPIC, 0, **topic_fields("unseen", UNKNOWN))
@@ -108,9 +109,20 @@ def of_formatting(node: int, value: bytes) -> Damage:
     """A record more in its checkpoint of formatting."""
 
     def of_node(folder: Path) -> None:
-        file = MutableLog.of(folder / f"node-{node}" / LOG_DIR_NAME / f"{0:020}-0000000000.checkpoint")
+        file = MutableLog.of(folder / f"node-{node}" / OF_FORMATTING)
         file.append(value)
         file.write()
+
+    return of_node
+
+
+def cut_off(node: int, name: str, batches: int) -> Damage:
+    """Its checkpoint of formatting ends after that many of its batches, none of them damaged."""
+
+    def of_node(folder: Path) -> None:
+        path = folder / f"node-{node}" / name
+        content = path.read_bytes()
+        path.write_bytes(content[: [0, *(item.end for item in scan(content))][batches]])
 
     return of_node
 
@@ -226,6 +238,12 @@ CASES: dict[str, tuple[Damage, str]] = {
     "checkpoint-newer": (checkpoint(FOLLOWER, first_value(OF_NEWER_KAFKA)), "safe"),
     "formatting-empty": (of_formatting(FOLLOWER, b""), "not_known"),
     "formatting-newer": (of_formatting(FOLLOWER, OF_NEWER_KAFKA), "safe"),
+    "bootstrap-of-0-bytes": (cut_off(FOLLOWER, BOOTSTRAP_NAME, 0), "not_known"),
+    "bootstrap-of-1-batch": (cut_off(FOLLOWER, BOOTSTRAP_NAME, 1), "not_known"),
+    "bootstrap-of-2-batches": (cut_off(FOLLOWER, BOOTSTRAP_NAME, 2), "not_known"),
+    "formatting-of-0-bytes": (cut_off(FOLLOWER, OF_FORMATTING, 0), "not_known"),
+    "formatting-of-1-batch": (cut_off(FOLLOWER, OF_FORMATTING, 1), "not_known"),
+    "other-bootstrap-of-0-bytes": (cut_off(OTHER, BOOTSTRAP_NAME, 0), "safe"),
     "cut-checkpoint-empty": (one_after_another(checkpoint(FOLLOWER, first_value(b"")), CUT), "not_known"),
     # The log goes on from the oldest checkpoint of a replica, which is trusted.
     "cut": (CUT, "safe"),

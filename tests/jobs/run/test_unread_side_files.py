@@ -31,6 +31,10 @@ def invalid(file: Path) -> None:
     file.write_text("junk")
 
 
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
 def incomplete(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-70])
 
@@ -43,6 +47,7 @@ CASES: dict[str, tuple[int, str, Callable[[Path], None], tuple[str, str, str]]] 
     "other-topic-id": (LEADER, "partition.metadata", invalid, ("safe", "refused", "risky")),
     "of-formatting": (FOLLOWER, "../bootstrap.checkpoint", unreadable, ("not_known", "refused", "risky")),
     "not-of-formatting": (FOLLOWER, "../bootstrap.checkpoint", invalid, ("not_known", "refused", "risky")),
+    "empty-of-formatting": (FOLLOWER, "../bootstrap.checkpoint", empty, ("not_known", "refused", "risky")),
     "epochs": (LEADER, "leader-epoch-checkpoint", invalid, ("not_known", "refused", "not_known")),
     "state": (LEADER, "quorum-state", unreadable, ("not_known", "refused", "not_known")),
     "checkpoint": (

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from kraft_core.format.mapped_file import mapped
-from kraft_core.format.snapshot import SnapshotId, parse_name, read_snapshot
+from kraft_core.format.snapshot import SnapshotId, cut_off, parse_name, read_snapshot
 from kraft_core.messages.control import KRAFT_VERSION, SNAPSHOT_FOOTER, SNAPSHOT_HEADER
 from tests.kraft_core.batches import control_batch, log_of, no_op_batch
 
@@ -49,6 +49,30 @@ def test_every_checkpoint_by_kafka_is_complete(path):
     assert snapshot.last_contained_log_timestamp >= 0
     assert snapshot.control_records[0] is snapshot.header
     assert snapshot.control_records[-1] is snapshot.footer
+
+
+@pytest.mark.parametrize(
+    ("content", "is_cut_off"),
+    [
+        (HEADER + RECORDS + FOOTER, False),
+        (HEADER + FOOTER, False),
+        (HEADER + RECORDS + FOOTER + no_op_batch(6), False),
+        (b"", True),
+        (HEADER, True),
+        (HEADER + RECORDS, True),
+        (RECORDS + FOOTER, True),
+        (FOOTER, True),
+        # What cannot be read is the damage.
+        (HEADER[:-1], False),
+        (HEADER + RECORDS + FOOTER[:-1], False),
+        (HEADER + control_batch(1, 1, SNAPSHOT_FOOTER, {"version": 0})[:70], False),
+    ],
+)
+def test_a_checkpoint_that_was_cut_off_between_batches(content, is_cut_off):
+    found = cut_off(read_snapshot(content), len(content))
+    assert (found is not None) == is_cut_off
+    if found is not None:
+        assert (found.position, found.size_bytes, found.reason) == (len(content), 0, "incomplete")
 
 
 def test_there_are_checkpoints_to_test():

@@ -216,6 +216,16 @@ def test_a_damaged_bootstrap_checkpoint(golden: Path, tmp_path: Path) -> None:
     assert found.gaps == ["bootstrap.checkpoint: it cannot be read: torn_tail at 83"]
 
 
+def test_a_bootstrap_checkpoint_of_0_bytes(golden: Path, tmp_path: Path) -> None:
+    """Kafka takes it for one without records: tests/long/test_load_live.py."""
+    shutil.copytree(golden / OF_4_3, tmp_path / "copy")
+    (tmp_path / "copy" / "bootstrap.checkpoint").write_bytes(b"")
+    (directory,) = find_controller_dirs([tmp_path / "copy"]).directories
+    found = load_of(directory, "1", RELEASES["4.3"])
+    assert not found.gaps
+    assert [(each.ends, NONE_FOUND in (each.kafka or "")) for each in found.obstacles] == [("nodes", True)]
+
+
 def test_a_transaction_in_a_checkpoint(golden: Path, tmp_path: Path) -> None:
     source = golden / "dynamic-membership/node-1"
     found = loaded(source, tmp_path / "copy", "4.3", written(23), into="*.checkpoint")

@@ -9,6 +9,7 @@ import pytest
 
 from kraft_core.format.batch import RawRecord
 from kraft_core.format.log_dirs import BOOTSTRAP_NAME, LOG_DIR_NAME
+from kraft_core.format.segment import scan
 from kraft_core.restore.content import FORGOTTEN
 from kraft_core.restore.replay import Cut
 from tests.kraft_core.image.refused import UNKNOWN
@@ -237,6 +238,23 @@ def _with_more(path: Path) -> None:
     path.write_bytes(path.read_bytes() + b"more")
 
 
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _only_a_header(path: Path) -> None:
+    """It ends where its first batch does: each byte that is left can be read."""
+    content = path.read_bytes()
+    first = next(scan(content))
+    path.write_bytes(content[: first.end])
+
+
+def _without_a_header(path: Path) -> None:
+    content = path.read_bytes()
+    first = next(scan(content))
+    path.write_bytes(content[first.end :])
+
+
 def _not_a_file(path: Path) -> None:
     """What is no regular file cannot be opened, also by root."""
     path.unlink()
@@ -244,7 +262,18 @@ def _not_a_file(path: Path) -> None:
 
 
 @pytest.mark.parametrize("node", [1, 2, 4])
-@pytest.mark.parametrize("damage", [_of_another_crc, _with_a_value_that_is_none, _with_more, _not_a_file])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _of_another_crc,
+        _with_a_value_that_is_none,
+        _with_more,
+        _empty,
+        _only_a_header,
+        _without_a_header,
+        _not_a_file,
+    ],
+)
 def test_a_damaged_bootstrap_checkpoint(tmp_path: Path, damage: Callable[[Path], None], node: int) -> None:
     """Of the source, of another voter, or of an observer: the disk may have damaged more. None is needed."""
     captures = copied(WHOLE, tmp_path)
@@ -257,3 +286,12 @@ def test_a_damaged_bootstrap_checkpoint(tmp_path: Path, damage: Callable[[Path],
     assert f"{BOOTSTRAP_NAME} of {node}@" in refusal
     path.rmdir() if path.is_dir() else path.unlink()
     assert planned(captures).verdict == "SAFE"
+
+
+def test_the_words_for_an_empty_bootstrap_checkpoint(tmp_path: Path) -> None:
+    captures = copied(WHOLE, tmp_path)
+    path = captures / "node-2" / BOOTSTRAP_NAME
+    path.chmod(0o644)
+    _empty(path)
+    (refusal,) = (each for each in planned(captures).refusals if each.startswith("Rule 0 is broken: "))
+    assert "lacks its header or footer (incomplete): a part of it is missing." in refusal
