@@ -27,6 +27,7 @@ from kraft_core.messages.releases import METADATA_VERSION, Release
 from kraft_core.plan.load_records import Obstacle, ReadRecord, RecordPlace, read_record
 from kraft_core.plan.load_replay import (
     ReleaseRefusal,
+    RemovedTopics,
     WrittenLevels,
     bootstrap_level,
     bootstrap_refusal,
@@ -110,6 +111,7 @@ class _Loading:
         self._last: RecordPlace | None = None  # of the metadata records that were replayed
         self._begun: RecordPlace | None = None  # where the open transaction began
         self._written = WrittenLevels()
+        self._removed = RemovedTopics(release)
 
     def run(self) -> ReplicaLoad:
         found = self._found
@@ -247,7 +249,12 @@ class _Loading:
             if header.base_offset < self._found.start:
                 self._found.below += self._read_only(read)
             else:
+                self._clears_removed(read.record, image)
                 self._found.obstacles += self._replayed(image, read)
+
+    def _clears_removed(self, record: Record | None, image: Image) -> None:
+        doubt = None if record is None else self._removed.doubt(record, self._file, image)
+        self._found.ends.doubts += [] if doubt is None else [doubt]
 
     def _damage(self, damage: Damage, *, is_last: bool) -> None:
         where = f"{self._file}: {damage.size_bytes} bytes at {damage.position}"

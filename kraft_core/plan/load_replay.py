@@ -6,12 +6,12 @@ What every release refuses, by what lies below the record, is in kraft_core.imag
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kraft_core.format.record import Record
 from kraft_core.image.image import Image
-from kraft_core.image.tables import FEATURES, ZK_MIGRATION
+from kraft_core.image.tables import FEATURES, TOPICS, ZK_MIGRATION
 from kraft_core.messages.releases import (
     KRAFT_VERSION,
     LOWEST_SINCE_4_0,
@@ -29,6 +29,7 @@ _FIRST_IN_BOOTSTRAP = 4  # metadata.version 3.3-IV0
 _REFUSES_LEVEL_AT_0 = "4.0"
 _HIGHEST_PROTOCOL = 3  # SASL_SSL
 _HIGHEST_ZK_MIGRATION = 4
+_MISTAKE_ELRS = ("4.0", "4.1")
 _OF_TRANSACTIONS = (23, 24, 25)  # they leave nothing in an image
 
 
@@ -121,6 +122,57 @@ class WrittenLevels:
             f"whether {METADATA_VERSION} {lower}, to which the log goes back, represents {self.needed_by}, "
             f"which Kafka writes from {higher} on: a controller ends that cannot write what it has loaded"
         )
+
+
+@dataclass(slots=True)
+class RemovedTopics:
+    """The topics that the log removes above the newest checkpoint, for the releases 4.0 and 4.1.
+
+    Their metadata loader takes a ClearElrRecord for one of a topic that was removed before it in the same
+    MetadataDelta (TopicsDelta). How much a delta holds depends on how much is read at once: a node that
+    starts reads many records. 4.0.0 puts a removed topic back into the image where the record names it, or
+    all topics (KAFKA-19383); 4.0.1, 4.0.2 and 4.1.0 to 4.1.2 end on a record of all topics if the removed one
+    was created in the delta, too, and none of its name since (KAFKA-19497). Their controllers replay both as
+    they are meant.
+    """
+
+    release: Release
+    _created: dict[str, str] = field(default_factory=dict[str, str])  # the newest id of a name
+    _names: dict[str, str] = field(default_factory=dict[str, str])  # of topics that are created, by id
+    _removed: dict[str, str] = field(default_factory=dict[str, str])  # ids by names
+    _is_told: bool = False
+
+    def doubt(self, record: Record, file: str, image: Image) -> str | None:
+        """Why it is not known what the release makes of the log's next record; of the first such record only.
+
+        image: below it.
+        """
+        value = record.value
+        if self._is_told or self.release.name not in _MISTAKE_ELRS or value is None:
+            return None
+        if record.type == "TOPIC_RECORD":
+            self._created[value["name"]] = value["topicId"]
+            self._names[value["topicId"]] = value["name"]
+        elif record.type == "REMOVE_TOPIC_RECORD":
+            topic = image.tables.get(TOPICS, (value["topicId"],))
+            name = self._names.get(value["topicId"]) or (topic.name if topic is not None else "")
+            self._removed[name] = value["topicId"]
+        elif record.type == "CLEAR_ELR_RECORD":
+            return self._mistaken(value["topicName"], RecordPlace.of(file, record))
+        return None
+
+    def _mistaken(self, cleared: str, place: RecordPlace) -> str | None:
+        """cleared: the name of the topic whose ELRs are; "" for all."""
+        back = [cleared] if cleared in self._removed else [] if cleared else [*self._removed]
+        ended = [] if cleared else sorted(name for name, _ in self._removed.items() & self._created.items())
+        whats: list[str] = []
+        if self.release.name == _MISTAKE_ELRS[0] and back:
+            whats.append(f"4.0.0 brings back topic {back[-1]}, which was removed (KAFKA-19383)")
+        if ended:
+            whats.append(f"it ends where it reads how topic {ended[-1]} came and went, too (KAFKA-19497)")
+        self._is_told = bool(whats)
+        where = f"{place.record} ({place.where})"
+        return f"whether Kafka {self.release.name} replays {where}: {'; '.join(whats)}" if whats else None
 
 
 def bootstrap_level(record: Record, before: int | None) -> int | None:

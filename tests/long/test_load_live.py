@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import shutil
@@ -129,6 +130,29 @@ def test_a_controller_does_not_start_on_a_bootstrap_checkpoint_without_records(
         quorum.start(1)
         assert not _ends(quorum, _log_size(quorum))
         quorum.stop(1)
+    finally:
+        quorum.close()
+
+
+@pytest.mark.parametrize("version", ["4.3.1", "4.4.0"])
+def test_a_new_quorum_elects_no_leader_by_an_empty_checkpoint_of_formatting(
+    version: str, tmp_path: Path
+) -> None:
+    """It goes on without a word, and knows no voters."""
+    port = {"4.3.1": 29160, "4.4.0": 29170}[version]
+    quorum = LiveQuorum(kafka_tools(version), tmp_path / "quorum", port, release=version)
+    state = quorum.folder(1) / LOG / "quorum-state"
+    try:
+        quorum.format(1, "--standalone")
+        (quorum.folder(1) / LOG / f"{0:020}-{0:010}.checkpoint").write_bytes(b"")
+        quorum.start(1)
+        until = time.monotonic() + LONGEST_S
+        while not state.exists() and time.monotonic() < until:
+            time.sleep(0.2)
+        time.sleep(2 * STEADY_S)
+        assert quorum.running[1].poll() is None
+        assert json.loads(state.read_text())["leaderId"] == -1
+        assert _log_size(quorum) == 0
     finally:
         quorum.close()
 

@@ -10,6 +10,7 @@ import pytest
 
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.messages.releases import RELEASES
+from kraft_core.messages.uuid_text import uuid_text
 from kraft_core.plan.load_logs import ReplicaLoad, load_of
 from tests.long.load_mutations import LOG, MutableLog, refused_between, written
 
@@ -129,6 +130,64 @@ def test_the_ends_of_a_log_are_those_of_its_copies_cut_there(
     assert whole.ends.refused == sum(each.ends.refused for each in cut)
     assert {o.words for o in whole.ends.obstacles} == {o.words for each in cut for o in each.ends.obstacles}
     assert set(whole.ends.doubts) == {doubt for each in cut for doubt in each.ends.doubts}
+
+
+def named(name: str, topic_id: str) -> bytes:
+    return written(2, name=name, topicId=topic_id)
+
+
+FIRST, SECOND = uuid_text(b"\x01" * 16), uuid_text(b"\x02" * 16)
+MADE, ANEW, REMOVED = named("t", FIRST), named("t", SECOND), written(9, topicId=FIRST)
+ALL_CLEARED, CLEARED = written(28, topicName=""), written(28, topicName="t")
+BEGIN, END = written(23), written(24)
+# What the newest checkpoint covers, what is above it, and the releases that may not replay that.
+REMOVALS: dict[str, tuple[list[bytes], list[bytes], tuple[str, ...]]] = {
+    "all are cleared": ([], [MADE, REMOVED, ALL_CLEARED], ("4.0", "4.1")),
+    "in a transaction": ([], [BEGIN, MADE, REMOVED, ALL_CLEARED, END], ("4.0", "4.1")),
+    "behind a transaction": ([], [BEGIN, MADE, REMOVED, END, ALL_CLEARED], ("4.0", "4.1")),
+    "cleared before": ([], [MADE, ALL_CLEARED, REMOVED], ()),
+    "not cleared": ([], [MADE, REMOVED, ANEW], ()),
+    "created anew": ([], [MADE, REMOVED, ANEW, ALL_CLEARED], ("4.0",)),
+    "created anew and cleared": ([], [MADE, REMOVED, ANEW, CLEARED], ("4.0",)),
+    "cleared of another": ([], [MADE, REMOVED, named("u", SECOND), written(28, topicName="u")], ()),
+    "removed from a checkpoint": ([MADE], [REMOVED, ALL_CLEARED], ("4.0",)),
+    "removed below a checkpoint": ([MADE, REMOVED], [ALL_CLEARED], ()),
+}
+
+
+@pytest.mark.parametrize("release", ["4.0", "4.1", "4.2", "4.3", "4.4"])
+@pytest.mark.parametrize(("below", "above", "unsure"), list(REMOVALS.values()), ids=list(REMOVALS))
+def test_elrs_cleared_behind_the_removal_of_a_topic(
+    below: list[bytes],
+    above: list[bytes],
+    unsure: tuple[str, ...],
+    release: str,
+    golden: Path,
+    tmp_path: Path,
+) -> None:
+    """tests/long/test_deltas.py: what the classes of each release do with them in one MetadataDelta."""
+    shutil.copytree(golden / OF_3_9, tmp_path / "copy")
+    folder = tmp_path / "copy" / LOG
+    log = MutableLog.of(max(folder.glob("*.log")))
+    checkpoint = MutableLog.of(max(folder.glob("*.checkpoint")))
+    level = level_of("metadata.version", 25)
+    log.append(level, *below)
+    checkpoint.append(level, *([] if REMOVED in below else below))
+    last = log.batches[-1]
+    checkpoint.path = folder / f"{last.records[-1].offset + 1:020}-{last.leader_epoch:010}.checkpoint"
+    checkpoint.write()
+    for value in above:
+        log.append(value)
+    log.write()
+    (directory,) = find_controller_dirs([tmp_path / "copy"]).directories
+    found = load_of(directory, "1", RELEASES[release])
+    assert (found.gaps, found.obstacles, found.ends.obstacles) == ([], [], [])
+    assert len(found.ends.doubts) == (release in unsure), found.ends.doubts
+    for doubt in found.ends.doubts:
+        assert doubt.startswith(f"whether Kafka {release} replays CLEAR_ELR_RECORD version 0 (")
+        assert "topic t" in doubt
+        assert ("KAFKA-19497" in doubt) == (unsure == ("4.0", "4.1"))
+        assert ("KAFKA-19383" in doubt) == (release == "4.0")
 
 
 def level_of(name: str, level: int) -> bytes:
