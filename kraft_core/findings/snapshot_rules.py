@@ -90,9 +90,7 @@ def snapshots_are_aligned(view: ClusterView) -> Iterator[Breach]:
             sentence = f"{checkpoint_name(snapshot)} is incomplete: its header or footer is missing."
             yield checkpoint_breach(view, 18, "error", snapshot, sentence, "")
             continue
-        bound = (
-            None if _is_believed(view, snapshot) else view.upper_bound_at(taken_by(_captures(view, snapshot)))
-        )
+        bound = None if _is_believed(view, snapshot) else view.upper_bound_at(_held_at(view, snapshot))
         end = None if _is_held_twice(view, snapshot.batch_end) else snapshot.batch_end
         for found in invariants.snapshots_are_aligned(_log_around(snapshot, end, bound)):
             evidence = (
@@ -106,6 +104,12 @@ def snapshots_are_aligned(view: ClusterView) -> Iterator[Breach]:
 def _is_believed(view: ClusterView, snapshot: SnapshotFacts) -> bool:
     """Whether only the leader of an unlawful election considered its end committed (rule 23 reports it)."""
     return view.known.in_force.is_unlawful(snapshot.leader_epoch)
+
+
+def _held_at(view: ClusterView, snapshot: SnapshotFacts) -> int | None:
+    """When it had been written (ms): what is newer than the stated time was copied later."""
+    taken = taken_by(_captures(view, snapshot))
+    return None if taken is None else max(taken, snapshot.header_timestamp or taken)
 
 
 def _is_held_twice(view: ClusterView, batch_end: int | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from kraft_core.simulation.setup import Setup
@@ -59,6 +60,16 @@ def test_copies_that_take_a_while_hold_what_came_after_their_time() -> None:
     check = ClaimCheck(execution, (copy, Copy(2, 6, 6, execution.at[6], 0)))
     assert (check.apart, check.later) == (0, 3_000)
     assert [*check.unsound()] == []
+
+
+def test_a_checkpoint_that_was_copied_later_than_its_copy_began_bounds_nothing_before() -> None:
+    """Two copies began at one moment; of 1 alone, the log commits what it appends."""
+    execution = begin(Setup(1, 1, 0))
+    moves = (Elect(1, ()), Append(1, 2), WriteCheckpoint(1, False))
+    assert all(go_on(execution, 1_000, move) for move in moves)
+    earlier = Copy(1, 1, 3, execution.at[1], 0, checkpoints_at=1)
+    later = replace(earlier, checkpoints_at=3)
+    assert [*ClaimCheck(execution, (earlier, later)).unsound()] == []
 
 
 def test_copies_that_take_a_while_are_drawn() -> None:
