@@ -77,7 +77,9 @@ VERBS = {
     "version": ("jobs.version", "print the versions of kraftlake and its dependencies"),
 }
 
-# Objects that run and dump make between two collections of garbage, which look through all rows they hold.
+# Verbs that hold many rows or partitions, and the objects that they make between two collections of garbage,
+# which look through all of these.
+HOLD_MANY = ("run", "dump", "describe", "diff", "explain", "export", "plan", "shell")
 MOST_GARBAGE = 100_000
 # Verbs whose output ends with a JSON line, whatever happens; Ctrl-C ends them once.
 JOBS = ("run", "follow", "ingest", "derive", "validate", "maintain", "forget")
@@ -240,7 +242,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Without arguments it runs that of this process, which ends with dump.
     """
-    if argv is None and sys.argv[1:2] in (["run"], ["dump"]):
+    if argv is None and sys.argv[1:2] and sys.argv[1] in HOLD_MANY:
         gc.set_threshold(MOST_GARBAGE)
     if argv is not None or sys.argv[1:2] != ["dump"]:
         return _main(argv)

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, TextIO
+
+LINES_AT_ONCE = 1000
 
 
 def printable(text: str) -> str:
@@ -35,8 +38,11 @@ def print_lines(lines: Iterable[object]) -> None:
 
 def print_tabbed(lines: Iterable[str]) -> None:
     """Print each line on stdout as a tool of Kafka does: tabs stay, what is between them is printable."""
-    for line in lines:
-        print("\t".join(map(printable, line.split("\t"))))
+    left = iter(lines)
+    while some := list(islice(left, LINES_AT_ONCE)):
+        if not "".join(some).replace("\t", "").isprintable():
+            some = ["\t".join(map(printable, line.split("\t"))) for line in some]
+        print("\n".join(some))
 
 
 def json_line(value: Any, **options: Any) -> str:

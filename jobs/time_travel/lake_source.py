@@ -15,21 +15,22 @@ from jobs.runtime.outcome import Failure
 from jobs.time_travel.leader_answers import newest_answer
 from jobs.time_travel.source import Epoch, SourcedVoterSet
 from kraft_core.image import tree
-from kraft_core.image.change import Change
+from kraft_core.image.change import Change, Key
 from kraft_core.image.events import CHECKPOINT, Event, path_under
-from kraft_core.image.from_rows import change_of
+from kraft_core.image.from_rows import change_of, things_of
 from kraft_core.image.image import Image
 from kraft_core.image.missing_records import MissingRecords
 from kraft_core.image.replay_path import COMMITTED, PathCheckpoint, ReplayRange, Step
 from kraft_core.image.replica import OutOfReachError, lost_between
+from kraft_core.image.tables import Tables
 from kraft_core.kafka_tools.quorum import LeaderAnswer
 from kraft_core.raft.voters import VoterSet
 from transforms.evidence.fact_values import voter_value
 from transforms.histories.clocks import Clock, clocks
 from transforms.histories.missing import Lacking, lacking_by_cluster
 from transforms.histories.replay_steps import known_paths
-from transforms.lake.arrow_rows import milliseconds
-from transforms.lake.delta_rs import arrow_with, exists, rows_with
+from transforms.lake.arrow_rows import milliseconds, python_values
+from transforms.lake.delta_rs import arrow_with, exists, newest_version, rows_with
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
     EPOCHS,
@@ -168,13 +169,26 @@ class LakeSource:
         return each.sentence if each in self._lacking.missing else each.newer_sentence
 
     def part_at(self, offset: int, wanted: Mapping[Table, ds.Expression]) -> Image:
-        """The things of some histories, those that meet a condition, at an offset (inclusive)."""
-        image = Image()
-        for table, condition in wanted.items():
-            values = [name for name in table.names if name not in OF_VERSIONS]
-            for row in self._versions(table, valid_at(offset) & condition, values):
-                image.tables.put(change_of(KINDS.get(table.name, table.name), row))
-        return image
+        """The things of some histories, those that meet a condition, at an offset (inclusive).
+
+        A history is read when it is first asked for, as it is now.
+        """
+        held = {
+            KINDS.get(table.name, table.name): (table, newest_version(self._lake, table))
+            for table in wanted
+            if exists(self._lake, table)
+        }
+
+        def read(kind: str) -> Iterable[tuple[Key, Any]]:
+            if kind not in held:
+                return ()
+            table, version = held[kind]
+            names = [name for name in table.names if name not in OF_VERSIONS]
+            where = valid_at(offset) & wanted[table]
+            found = arrow_with(self._lake, table, names, where, version=version, cluster_id=[self._id])
+            return things_of(kind, {name: python_values(found[name], tuple) for name in names})
+
+        return Image(Tables(read))
 
     def changes_from(self, image: Image, first: int, last: int) -> Iterator[list[Change]]:
         """What each batch between two offsets (both inclusive) changes in the image before them."""
@@ -184,7 +198,7 @@ class LakeSource:
             kind = KINDS.get(table.name, table.name)
             start, end = ds.field("valid_from_offset"), ds.field("valid_to_offset")
             within = ((start >= first) & (start <= last)) | ((end >= first) & (end <= last))
-            for row in self._versions(table, within):
+            for row in rows_with(self._lake, table, None, within, cluster_id=[self._id]):
                 change = change_of(kind, row)
                 if first <= row["valid_from_offset"] <= last:
                     found.append((row["valid_from_offset"], 1, change))
@@ -292,7 +306,8 @@ class LakeSource:
         condition: ds.Expression = _ALL,
     ) -> Iterator[Event]:
         key = [name for name in table.key if name != "valid_from_offset"]
-        rows = self._versions(table, (ds.field("valid_from_offset") <= last_offset) & condition)
+        began = ds.field("valid_from_offset") <= last_offset
+        rows = rows_with(self._lake, table, None, began & condition, cluster_id=[self._id])
         rows.sort(key=lambda row: (*(row[name] for name in key), row["valid_from_offset"]))
         for _, of_thing in groupby(rows, key=lambda row: [row[name] for name in key]):
             yield from self._events_of_thing(
@@ -340,14 +355,6 @@ class LakeSource:
         voter_ids: Collection[int] | None = None,
     ) -> LeaderAnswer | None:
         return newest_answer(self._lake, self._id, leader_epoch, high_watermark, voter_ids)
-
-    def _versions(
-        self, table: Table, condition: ds.Expression, columns: Sequence[str] | None = None
-    ) -> list[Row]:
-        if not exists(self._lake, table):
-            return []
-        found = arrow_with(self._lake, table, columns or table.names, condition, cluster_id=[self._id])
-        return found.to_pylist()
 
     def _note(self, note: str) -> None:
         if note not in self.notes:

@@ -1,6 +1,6 @@
 """From rows of the history tables back to the things they describe: the inverse of Kind.row."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -32,6 +32,17 @@ def change_of(kind: str, row: Row) -> Change:
     return Change(kind, key, value)
 
 
+def things_of(kind: str, columns: Mapping[str, Sequence[Any]]) -> Iterator[tuple[Key, Any]]:
+    """Key and value of the thing of each row; columns: the rows' values by column, all of one length.
+
+    As change_of, which takes several times as long with many partitions.
+    """
+    if kind == tables.PARTITIONS:
+        return _partitions(columns)
+    rows = zip(*columns.values(), strict=True)
+    return (_READ[kind](dict(zip(columns, values, strict=True))) for values in rows)
+
+
 def _made(of: type[Any], row: Row, **others: Any) -> Any:
     """The thing whose fields are the columns of their names, but for the others."""
     held = {field.name: row[field.name] for field in fields(of) if field.name not in others}
@@ -60,29 +71,39 @@ def _topic(row: Row) -> tuple[Key, Any]:
     return (row["topic_id"],), Topic(row["topic_id"], row["topic_name"])
 
 
-_LISTS = (
-    "replicas",
-    "directories",
-    "isr",
-    "removing_replicas",
-    "adding_replicas",
-    "eligible_leader_replicas",
-    "last_known_elr",
-)
+_OF_PARTITION = tuple(field.name for field in fields(Partition))
 
 
 def _partition(row: Row) -> tuple[Key, Any]:
-    lists = {name: tuple(row[name]) for name in _LISTS}
-    return (row["topic_id"], row["partition_id"]), Partition(
-        topic_id=row["topic_id"],
-        topic_name=row["topic_name"],
-        partition_id=row["partition_id"],
-        leader=row["leader"],
-        leader_recovery_state=_number(names.LEADER_RECOVERY_STATES, row["leader_recovery_state"]),
-        leader_epoch=row["leader_epoch"],
-        partition_epoch=row["partition_epoch"],
-        **lists,
-    )
+    return next(_partitions({name: (row[name],) for name in _OF_PARTITION}))
+
+
+def _partitions(columns: Mapping[str, Sequence[Any]]) -> Iterator[tuple[Key, Any]]:
+    """By column, and the fields of each by position: there may be millions."""
+    keys = zip(columns["topic_id"], columns["partition_id"], strict=True)
+    held = (_PARTITION_VALUES.get(name, iter)(columns[name]) for name in _OF_PARTITION)
+    return zip(keys, map(Partition, *held), strict=True)
+
+
+def _tuples(lists: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
+    return map(tuple, lists)
+
+
+def _recovery_states(words: Sequence[str]) -> Iterator[int]:
+    numbers = {word: _number(names.LEADER_RECOVERY_STATES, word) for word in set(words)}
+    return map(numbers.__getitem__, words)
+
+
+_PARTITION_VALUES: Mapping[str, Callable[[Sequence[Any]], Iterator[Any]]] = {
+    "replicas": _tuples,
+    "directories": _tuples,
+    "isr": _tuples,
+    "removing_replicas": _tuples,
+    "adding_replicas": _tuples,
+    "eligible_leader_replicas": _tuples,
+    "last_known_elr": _tuples,
+    "leader_recovery_state": _recovery_states,
+}
 
 
 def _broker(row: Row) -> tuple[Key, Any]:

@@ -32,11 +32,12 @@ class Image:
     offset, leader_epoch, timestamp (ms): of the last record whose effect is visible; offset -1 before any.
     While a metadata transaction is open (KIP-868) they are those of the record before it, and its records are
     held back. A record that Kafka's brokers reject changes nothing and is added to `refusals`; one that takes
-    effect on brokers, but that controllers refuse, is added to `controller_refusals`.
+    effect on brokers, but that controllers refuse, is added to `controller_refusals`. tables: what there is
+    before any record, by default nothing.
     """
 
-    def __init__(self) -> None:
-        self.tables = Tables()
+    def __init__(self, tables: Tables | None = None) -> None:
+        self.tables = Tables() if tables is None else tables
         self.offset = -1
         self.leader_epoch = -1
         self.timestamp = -1
@@ -182,8 +183,7 @@ class Image:
 
     def copy(self) -> "Image":
         """An independent image at the same offset; an open transaction is open in both."""
-        twin = Image()
-        twin.tables = self.tables.copy()
+        twin = Image(self.tables.copy())
         twin.offset, twin.leader_epoch, twin.timestamp = self.offset, self.leader_epoch, self.timestamp
         twin.refusals = list(self.refusals)
         twin.controller_refusals = list(self.controller_refusals)

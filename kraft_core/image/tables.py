@@ -1,6 +1,6 @@
 """The state of an image: every thing of every kind, by key."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -35,6 +35,9 @@ KINDS = (
 )
 
 _EMPTY: Mapping[Any, Any] = MappingProxyType({})
+_Groups = dict[Key, dict[Any, Any]]
+ReadThings = Callable[[str], Iterable[tuple[Key, Any]]]
+"""Reads all things of a kind, each with its key; always the same ones."""
 
 
 class Tables:
@@ -43,15 +46,25 @@ class Tables:
     Groups are the partitions of a topic, the configs of a resource, the quotas of an entity, the users of a
     SCRAM mechanism. Values are immutable, so a copy shares them.
 
-    topic_ids: ids by name. Of several topics with one name, which controllers refuse, it is the greatest id:
-    a history or a checkpoint that makes the same topics in another order leads to the same.
+    read: where the things of a kind come from when the kind is first asked for; by default there are none.
     """
 
-    def __init__(self) -> None:
-        self._groups: dict[str, dict[Key, dict[Any, Any]]] = {kind: {} for kind in KINDS}
-        self.topic_ids: dict[str, str] = {}
+    def __init__(self, read: ReadThings | None = None) -> None:
+        self._read = read
+        self._groups: dict[str, _Groups] = {kind: {} for kind in KINDS} if read is None else _Unread(self)
+        self._topic_ids: dict[str, str] = {}
         # The ids of each name that several topics have.
         self._namesakes: dict[str, set[str]] = {}
+
+    @property
+    def topic_ids(self) -> Mapping[str, str]:
+        """Ids by name; a live view.
+
+        Of several topics with one name, which controllers refuse, it is the greatest id: a history or a
+        checkpoint that makes the same topics in another order leads to the same.
+        """
+        self.groups(TOPICS)
+        return self._topic_ids
 
     def get(self, kind: str, key: Key) -> Any | None:
         return self._groups[kind].get(key[:-1], _EMPTY).get(key[-1])
@@ -96,31 +109,58 @@ class Tables:
             self._name(after.name, self._with_name(after.name) | {after.topic_id})
 
     def _with_name(self, name: str) -> set[str]:
-        held = self.topic_ids.get(name)
+        held = self._topic_ids.get(name)
         return self._namesakes.get(name) or (set() if held is None else {held})
 
     def _name(self, name: str, ids: set[str]) -> None:
         """State which topics have a name."""
         if ids:
-            self.topic_ids[name] = max(ids)
+            self._topic_ids[name] = max(ids)
         else:
-            self.topic_ids.pop(name, None)
+            self._topic_ids.pop(name, None)
         if len(ids) > 1:
             self._namesakes[name] = ids
         else:
             self._namesakes.pop(name, None)
 
     def copy(self) -> "Tables":
-        twin = Tables()
-        twin._groups = {
-            kind: {prefix: dict(group) for prefix, group in groups.items()}
-            for kind, groups in self._groups.items()
-        }
-        twin.topic_ids = dict(self.topic_ids)
+        twin = Tables(self._read)
+        for kind, groups in self._groups.items():
+            twin._groups[kind] = {prefix: dict(group) for prefix, group in groups.items()}
+        twin._topic_ids = dict(self._topic_ids)
         twin._namesakes = dict(self._namesakes)
         return twin
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Tables) and self._groups == other._groups
+        return isinstance(other, Tables) and all(self.groups(kind) == other.groups(kind) for kind in KINDS)
 
     __hash__ = None  # type: ignore[assignment]
+
+    def _read_groups(self, kind: str) -> _Groups:
+        """Read a kind that nobody asked for before."""
+        assert self._read is not None, f"{kind} is none of {KINDS}"
+        groups: _Groups = {}
+        for key, value in self._read(kind):
+            prefix = key[:-1]
+            group = groups.get(prefix)
+            if group is None:
+                groups[prefix] = {key[-1]: value}
+            else:
+                group[key[-1]] = value
+        self._groups[kind] = groups
+        if kind == TOPICS:
+            for group in groups.values():
+                for topic in group.values():
+                    self._index_topic(None, topic)
+        return groups
+
+
+class _Unread(dict[str, _Groups]):
+    """The groups of each kind that was asked for. A dict, as those of a replay are asked for millions of times."""
+
+    def __init__(self, of: Tables) -> None:
+        super().__init__()
+        self._of = of
+
+    def __missing__(self, kind: str) -> _Groups:
+        return self._of._read_groups(kind)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 
 from kraft_core.format.java_text import hash_order
 from kraft_core.image.brokers import Broker
@@ -20,12 +21,13 @@ def describe_topics(image: Image, broker_id: int | None = None, *, is_whole: boo
     registration of a leader may be, and whether it leads is not known.
     """
     names = image.tables.topic_ids
+    ids, leader = cache(_ids), cache(partial(_leader, image, is_whole=is_whole))
     for name in hash_order(sorted(names), _buckets(len(names))):
         held: Mapping[int, Partition] = image.tables.group(PARTITIONS, names[name])
         partitions = [held[partition] for partition in sorted(held)]
         if partitions:
             yield _topic_line(image, partitions, broker_id)
-            yield from (_partition_line(image, partition, is_whole) for partition in partitions)
+            yield from (_partition_line(each, leader(each.leader), ids) for each in partitions)
 
 
 def _buckets(count: int) -> int:
@@ -46,26 +48,26 @@ def _topic_line(image: Image, partitions: list[Partition], broker_id: int | None
     )
 
 
-def _partition_line(image: Image, partition: Partition, is_whole: bool) -> str:
+def _partition_line(partition: Partition, leader: str, ids: Callable[[tuple[int, ...]], str]) -> str:
+    """ids: the words for brokers; partitions share them."""
     line = (
-        f"\tTopic: {partition.topic_name}\tPartition: {partition.partition_id}"
-        f"\tLeader: {_leader(image, partition, is_whole)}"
-        f"\tReplicas: {_ids(partition.replicas)}\tIsr: {_ids(partition.isr)}"
+        f"\tTopic: {partition.topic_name}\tPartition: {partition.partition_id}\tLeader: {leader}"
+        f"\tReplicas: {ids(partition.replicas)}\tIsr: {ids(partition.isr)}"
     )
     if partition.is_reassigned:
-        line += f"\tAdding Replicas: {_ids(partition.adding_replicas)}"
-        line += f"\tRemoving Replicas: {_ids(partition.removing_replicas)}"
+        line += f"\tAdding Replicas: {ids(partition.adding_replicas)}"
+        line += f"\tRemoving Replicas: {ids(partition.removing_replicas)}"
     elr, last_known = partition.eligible_leader_replicas, partition.last_known_elr
-    return f"{line}\tElr: {_ids(elr)}\tLastKnownElr: {_ids(last_known)}"
+    return f"{line}\tElr: {ids(elr)}\tLastKnownElr: {ids(last_known)}"
 
 
-def _leader(image: Image, partition: Partition, is_whole: bool) -> str:
-    """The leader, if its broker is registered and not fenced (KRaftMetadataCache)."""
-    leader: Broker | None = image.tables.get(BROKERS, (partition.leader,))
+def _leader(image: Image, broker_id: int, *, is_whole: bool) -> str:
+    """The leader of a partition, if its broker is registered and not fenced (KRaftMetadataCache)."""
+    leader: Broker | None = image.tables.get(BROKERS, (broker_id,))
     if leader is not None:
-        return "none" if leader.fenced else str(partition.leader)
-    return "none" if is_whole or partition.leader < 0 else NOT_KNOWN
+        return "none" if leader.fenced else str(broker_id)
+    return "none" if is_whole or broker_id < 0 else NOT_KNOWN
 
 
-def _ids(replicas: Iterable[int]) -> str:
+def _ids(replicas: tuple[int, ...]) -> str:
     return ",".join(map(str, replicas))

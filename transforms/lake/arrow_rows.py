@@ -18,6 +18,7 @@ Row = dict[str, Any]
 EPOCH = datetime.fromtimestamp(0, UTC)
 MILLISECOND = timedelta(milliseconds=1)
 UTC_TIME = pa.timestamp("us", "UTC")
+_OfList = Callable[[Iterator[Any]], Any]
 # Of fewer nested values it takes as long to find the equal ones as to make each.
 FEW = 32
 
@@ -56,12 +57,12 @@ def python_rows(rows: pa.Table) -> list[Row]:
     return _structs(rows.column_names, list(map(python_values, rows.columns)), len(rows))
 
 
-def python_values(column: pa.ChunkedArray) -> list[Any]:
-    """The values of a column as python_rows has them."""
-    return [value for chunk in column.chunks for value in _values(chunk)]
+def python_values(column: pa.ChunkedArray, of_list: _OfList = list) -> list[Any]:
+    """The values of a column as python_rows has them. of_list: makes what an Arrow list becomes."""
+    return [value for chunk in column.chunks for value in _values(chunk, of_list)]
 
 
-def _values(values: pa.Array) -> list[Any]:
+def _values(values: pa.Array, of_list: _OfList) -> list[Any]:
     type_ = values.type
     if values.null_count == len(values):
         return [None] * len(values)
@@ -73,25 +74,25 @@ def _values(values: pa.Array) -> list[Any]:
         numbers = numbered(values)
         _, firsts, places = np.unique(numbers, return_index=True, return_inverse=True)
         if len(firsts) <= len(values) // 2:
-            distinct = _made(values.take(pa.array(firsts)))
+            distinct = _made(values.take(pa.array(firsts)), of_list)
             return [distinct[place] for place in places.tolist()]
-    return _made(values)
+    return _made(values, of_list)
 
 
-def _made(values: pa.Array) -> list[Any]:
+def _made(values: pa.Array, of_list: _OfList) -> list[Any]:
     """Each value."""
     type_ = values.type
     if pa.types.is_struct(type_):
         names = [type_.field(number).name for number in range(type_.num_fields)]
-        structs = _structs(names, list(map(_values, values.flatten())), len(values))
+        structs = _structs(names, [_values(part, of_list) for part in values.flatten()], len(values))
         if not values.null_count:
             return structs
         held = values.is_valid().to_pylist()
         return [struct if is_held else None for struct, is_held in zip(structs, held, strict=True)]
     if pa.types.is_list(type_):
-        elements = iter(_values(values.flatten()))
+        elements = iter(_values(values.flatten(), of_list))
         lengths = values.value_lengths().to_pylist()
-        return [None if length is None else list(islice(elements, length)) for length in lengths]
+        return [None if length is None else of_list(islice(elements, length)) for length in lengths]
     return values.to_pylist()
 
 

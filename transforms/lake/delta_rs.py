@@ -79,15 +79,17 @@ def arrow_with(
     columns: Sequence[str],
     where: ds.Expression | None = None,
     also: ds.Expression | None = None,
+    version: int | None = None,
     **wanted: Iterable[Any],
 ) -> pa.Table:
     """The rows that rows_with returns, of a table that exists, as an Arrow table.
 
-    A column that the table lacks on disk, as one of an earlier version may, is null.
+    A column that the table lacks on disk, as one of an earlier version may, is null. version: of the table,
+    the newest by default.
     """
     values = {name: sorted(some) for name, some in wanted.items()}
     condition = _condition(where, values) if values or where is not None else None
-    stored = opened(lake, table, where=condition)
+    stored = opened(lake, table, version, condition)
     alone = _is_alone(where, values)
     return _columns(stored, columns, condition, values.get(CLUSTER), also=also, of_clusters_alone=alone)
 
