@@ -95,7 +95,9 @@ def run(args: argparse.Namespace) -> int:
         opened[args.lake] = open_lake(args.lake, args.cluster)
     warned: list[str] = []
     before, after = (_end(end, args, opened, warned) for end in (args.before, args.after))
-    found = list(differences(before.at.image, after.at.image))
+    is_one = before.at.source is after.at.source
+    compare = before.at.source.differences if is_one else differences
+    found = list(compare(before.at.image, after.at.image))
     if args.lake is not None:
         found = _without_secrets(found)
     quorum = quorum_differences(before.at, after.at)
@@ -112,15 +114,19 @@ def _without_secrets(found: list[Difference]) -> list[Difference]:
         before, after = (None if value is None else row(value) for value in (each.before, each.after))
         return repr(before), repr(after)
 
-    gone = {(each.kind, before) for each in found if each.after is None for before, _ in [rows(each)]}
-    come = {(each.kind, after) for each in found if each.before is None for _, after in [rows(each)]}
-    visible: list[Difference] = []
-    for each in found:
+    # A partition's row is all of it, and there may be millions.
+    others = [each for each in found if each.kind != tables.PARTITIONS]
+    gone = {(each.kind, before) for each in others if each.after is None for before, _ in [rows(each)]}
+    come = {(each.kind, after) for each in others if each.before is None for _, after in [rows(each)]}
+    kept = gone & come
+
+    def is_visible(each: Difference) -> bool:
+        if each.kind == tables.PARTITIONS:
+            return True
         before, after = rows(each)
-        kept = (each.kind, after if each.before is None else before) in gone & come
-        if before != after and not kept:
-            visible.append(each)
-    return visible
+        return before != after and (each.kind, after if each.before is None else before) not in kept
+
+    return list(filter(is_visible, found))
 
 
 def _end(text: str, args: argparse.Namespace, opened: dict[Path, MetadataSource], warned: list[str]) -> _End:

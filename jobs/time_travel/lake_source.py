@@ -8,14 +8,17 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 
 from jobs.runtime.lake_clusters import one_cluster
 from jobs.runtime.outcome import Failure
+from jobs.time_travel.lake_quorum import epochs, voter_sets
 from jobs.time_travel.leader_answers import newest_answer
 from jobs.time_travel.source import Epoch, SourcedVoterSet
 from kraft_core.image import tree
 from kraft_core.image.change import Change, Key
+from kraft_core.image.differences import Difference, differences
 from kraft_core.image.events import CHECKPOINT, Event, path_under
 from kraft_core.image.from_rows import change_of, things_of
 from kraft_core.image.image import Image
@@ -24,8 +27,6 @@ from kraft_core.image.replay_path import COMMITTED, PathCheckpoint, ReplayRange,
 from kraft_core.image.replica import OutOfReachError, lost_between
 from kraft_core.image.tables import Tables
 from kraft_core.kafka_tools.quorum import LeaderAnswer
-from kraft_core.raft.voters import VoterSet
-from transforms.evidence.fact_values import voter_value
 from transforms.histories.clocks import Clock, clocks
 from transforms.histories.missing import Lacking, lacking_by_cluster
 from transforms.histories.replay_steps import known_paths
@@ -33,14 +34,14 @@ from transforms.lake.arrow_rows import milliseconds, python_values
 from transforms.lake.delta_rs import arrow_with, exists, newest_version, rows_with
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
-    EPOCHS,
     FINDINGS,
     HISTORIES,
     METADATA_TRANSACTIONS,
+    PARTITIONS,
     RECORDS,
     REFUSED_RECORDS,
+    TOPICS,
     VERSION,
-    VOTER_SETS,
     ZK_MIGRATION_STATES,
     Table,
 )
@@ -190,6 +191,12 @@ class LakeSource:
 
         return Image(Tables(read))
 
+    def differences(self, before: Image, after: Image) -> Iterator[Difference]:
+        """By the versions that are valid at one of the two offsets alone."""
+        then, now = valid_at(before.offset), valid_at(after.offset)
+        gone = self.part_at(before.offset, dict.fromkeys(HISTORIES, ~now))
+        return differences(gone, self.part_at(after.offset, dict.fromkeys(HISTORIES, ~then)))
+
     def changes_from(self, image: Image, first: int, last: int) -> Iterator[list[Change]]:
         """What each batch between two offsets (both inclusive) changes in the image before them."""
         del image  # the histories say what becomes of each thing, whatever it was
@@ -278,13 +285,21 @@ class LakeSource:
     def events(self, patterns: Sequence[tree.Path], last_offset: int) -> Iterator[Event]:
         """As for a replica; timestamps are the effective ones."""
         asked = {name for pattern in patterns for name in histories_under(pattern)}
+        wanted = {table: _ALL for table in HISTORIES if table.name in asked}
+        if PARTITIONS in wanted:
+            wanted[PARTITIONS] = ds.field("topic_id").isin(pa.array(self._topics_under(patterns), pa.string()))
         found = [
             event
-            for table in HISTORIES
-            if table.name in asked
-            for event in self._events_of(table, patterns, last_offset)
+            for table, condition in wanted.items()
+            for event in self._events_of(table, patterns, last_offset, condition)
         ]
         return iter(sorted(found, key=lambda event: event.offset))
+
+    def _topics_under(self, patterns: Sequence[tree.Path]) -> list[str]:
+        """The ids of the topics whose partitions can have a path that matches one of the patterns."""
+        rows = rows_with(self._lake, TOPICS, ["topic_id", "topic_name"], cluster_id=[self._id])
+        topics = [change_of(TOPICS.name, row).value for row in rows]
+        return sorted({t.topic_id for t in topics if path_under(patterns, TOPICS.name, t) is not None})
 
     def events_of(self, wanted: Mapping[Table, ds.Expression]) -> list[Event]:
         """Every event of some histories, of the things that meet a condition, in the order of the log.
@@ -340,13 +355,10 @@ class LakeSource:
         return Event(offset, epoch, milliseconds(at) or -1, record_type, path, kind, before, after)
 
     def voter_sets(self) -> list[SourcedVoterSet]:
-        rows = rows_with(self._lake, VOTER_SETS, cluster_id=[self._id])
-        rows = [row for row in rows if row["commit_status"] != "truncated"]
-        return [set_of_voters(row) for row in sorted(rows, key=lambda row: row["offset"])]
+        return voter_sets(self._lake, self._id)
 
     def epochs(self) -> list[Epoch]:
-        rows = [row for row in rows_with(self._lake, EPOCHS, cluster_id=[self._id]) if row["leader_source"]]
-        return [epoch_of(row) for row in sorted(rows, key=lambda row: row["leader_epoch"])]
+        return epochs(self._lake, self._id)
 
     def leader_answer(
         self,
@@ -372,28 +384,3 @@ def histories_under(pattern: tree.Path) -> Iterable[str]:
     if len(pattern) > 1 and pattern[0] == "image" and pattern[1] in HISTORIES_BY_DIRECTORY:
         return HISTORIES_BY_DIRECTORY[pattern[1]]
     return [table.name for table in HISTORIES]
-
-
-def set_of_voters(row: Row) -> SourcedVoterSet:
-    voters = None if row["source"] == "static" else row["voters"]
-    return SourcedVoterSet(
-        offset=row["offset"],
-        leader_epoch=row["leader_epoch"],
-        timestamp=milliseconds(row["appended_at" if row["observed_to"] is None else "in_force_from"]),
-        source=row["source"],
-        voters=None if voters is None else VoterSet.from_record({"voters": [voter_value(v) for v in voters]}),
-        ids=tuple(row["voter_ids"]),
-    )
-
-
-def epoch_of(row: Row) -> Epoch:
-    return Epoch(
-        leader_epoch=row["leader_epoch"],
-        start_offset=row["start_offset"] if row["start_offset_exact"] else None,
-        leader_id=row["leader_id"],
-        timestamp=milliseconds(row["known_from"]),
-        voters=tuple(row["voter_ids"] or ()),
-        granting_voters=tuple(row["granting_voters"] or ()),
-        leaderless_ms=row["leaderless_ms"],
-        source=row["leader_source"],
-    )

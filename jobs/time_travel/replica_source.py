@@ -12,6 +12,7 @@ from jobs.time_travel.source import Epoch, SourcedVoterSet
 from kraft_core.format.controller_dir import find_controller_dirs
 from kraft_core.format.secrets import NONE_ALLOWED
 from kraft_core.image import tree
+from kraft_core.image.differences import Difference, differences
 from kraft_core.image.events import Event, events
 from kraft_core.image.image import Image
 from kraft_core.image.replica import CapturedReplica
@@ -47,6 +48,9 @@ class ReplicaSource:
 
     def image_at(self, offset: int | None = None) -> Image:
         return self.replica.image_at(offset)
+
+    def differences(self, before: Image, after: Image) -> Iterator[Difference]:
+        return differences(before, after)
 
     def commit_status(self, offset: int) -> None:
         del offset

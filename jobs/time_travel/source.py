@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kraft_core.image import tree
+from kraft_core.image.differences import Difference
 from kraft_core.image.events import Event
 from kraft_core.image.image import Image
 from kraft_core.kafka_tools.quorum import LeaderAnswer
@@ -65,7 +66,8 @@ class MetadataSource(Protocol):
     """The cluster's metadata along its log. Offsets are inclusive, times in ms.
 
     image_at and offset_at raise OutOfReachError for what the source does not cover. notes: what is missing or
-    unreadable, as text. oldest_known: the offset of the oldest known state, and its time if that is known.
+    unreadable, as text. differences: those of kraft_core.image.differences between two images of this source.
+    oldest_known: the offset of the oldest known state, and its time if that is known.
     commit_status: of the record at an offset, None where one log cannot show it. known_from: the end of the
     last offsets up to this one that are missing or unreadable, over which no checkpoint is loaded; 0: none.
     leader_answer: the newest to kraftlake follow of the leader of an epoch, with that high watermark and
@@ -81,6 +83,7 @@ class MetadataSource(Protocol):
     @property
     def oldest_known(self) -> tuple[int, int | None]: ...
     def image_at(self, offset: int | None = None) -> Image: ...
+    def differences(self, before: Image, after: Image) -> Iterator[Difference]: ...
     def commit_status(self, offset: int) -> str | None: ...
     def known_from(self, offset: int) -> int: ...
     def offset_at(self, time: int) -> int: ...

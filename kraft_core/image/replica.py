@@ -146,7 +146,7 @@ class CapturedReplica:
             if record.offset > wanted:
                 break
             self._understand(record)
-            image.apply(record)
+            image.pass_over(record)
             reached = record.offset
         if reached < wanted:
             raise OutOfReachError(f"offset {wanted} is missing; the last one before it is {reached}")
