@@ -76,7 +76,10 @@ def test_features_are_of_the_node_that_is_named(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize(
     ("cluster", "node", "at"),
-    [(DYNAMIC, NODE, 2400), (STATIC, STATIC_NODE, 300), (STATIC, STATIC_NODE, 700)],
+    [
+        *((DYNAMIC, NODE, at) for at in (8, 110, 453, 983, 2400, 3000, 3691)),
+        *((STATIC, STATIC_NODE, at) for at in (300, 700)),
+    ],
 )
 def test_a_lake_shows_the_same(
     lake: Any, cluster: str, node: str, at: int, capsys: pytest.CaptureFixture[str]
@@ -86,6 +89,23 @@ def test_a_lake_shows_the_same(
         of_node = asked(capsys, what, "--at", at, "--captures", node)
         of_lake = asked(capsys, what, "--at", at, "--lake", lake.path, "--cluster", cluster)
         assert of_lake == of_node
+
+
+def test_only_topics_need_the_histories_of_partitions(
+    lake: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There may be millions. What needs them fails where their files are gone, and is not as without any."""
+    copy = Path(shutil.copytree(lake.path, tmp_path / "lake"))
+    options = ("--at", 2400, "--cluster", DYNAMIC, "--lake", copy)
+    whole = {what: asked(capsys, what, *options) for what in WHAT}
+    for file in (copy / "partitions").glob("*.parquet"):
+        file.unlink()
+    for what in WHAT:
+        code, out, said = asked(capsys, what, *options)
+        if what == "topics":
+            assert (code not in (0, 1), out) == (True, "")
+        else:
+            assert (code, out, said) == whole[what]
 
 
 @pytest.mark.parametrize(

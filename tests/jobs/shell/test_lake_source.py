@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import Any
 
 import pyarrow.dataset as ds
 import pytest
+from deltalake import DeltaTable
 
 from jobs.cli import main
 from jobs.time_travel.lake_source import LakeSource, open_cluster
 from jobs.time_travel.open_source import open_captured, open_lake
 from jobs.time_travel.source import MetadataSource, voters_at
 from kraft_core.format.controller_dir import find_controller_dirs
+from kraft_core.image.differences import differences
 from kraft_core.image.events import Event
 from kraft_core.image.image import Image
 from kraft_core.image.kinds import BY_NAME
@@ -24,8 +27,8 @@ from kraft_core.image.replica import CapturedReplica, OutOfReachError
 from kraft_core.image.tables import KINDS, PRODUCER_IDS
 from transforms.histories.missing import Lacking
 from transforms.histories.replay_steps import known_paths
-from transforms.lake.delta_rs import rows_with
-from transforms.lake.tables import BROKERS, FINDINGS
+from transforms.lake.delta_rs import exists, rows_with
+from transforms.lake.tables import BROKERS, FINDINGS, HISTORIES, TOPICS
 
 DYNAMIC = "rPoTXydvQsK3Nv6AA77Cqg"
 
@@ -52,6 +55,41 @@ def test_an_image_is_that_of_the_replica(sources: tuple[MetadataSource, Metadata
     if not of_replica.in_transaction:
         assert (of_lake.offset, of_lake.leader_epoch) == (of_replica.offset, of_replica.leader_epoch)
         assert of_lake.timestamp == of_replica.timestamp
+
+
+@pytest.mark.parametrize(("first", "last"), [(-1, 3697), (110, 453), (2400, 964), (983, 3000), (1894, 1894)])
+def test_differences_are_those_of_the_images(
+    sources: tuple[MetadataSource, MetadataSource], first: int, last: int
+) -> None:
+    of_lake = sources[0]
+    before, after = (of_lake.image_at(offset) for offset in (first, last))
+    found = list(of_lake.differences(before, after))
+    assert found == list(differences(before, after))
+    assert bool(found) == (first != last)
+
+
+def test_an_image_is_read_from_the_tables_as_they_were(lake: Any, tmp_path: Path) -> None:
+    """Whatever a run does to them before a kind is first asked for."""
+    path = shutil.copytree(lake.path, tmp_path / "lake")
+    whole = shown(open_cluster(path, DYNAMIC).image_at(2400))
+    image = open_cluster(path, DYNAMIC).image_at(2400)
+    for table in HISTORIES:
+        if exists(path, table):
+            DeltaTable(path / table.name).delete()
+    assert shown(image) == whole
+    assert not any(shown(open_cluster(path, DYNAMIC).image_at(2400))[TOPICS.name])
+
+
+@pytest.mark.parametrize("offset", [110, 3697])
+def test_doubts_do_not_depend_on_what_is_read(
+    lake: Any, monkeypatch: pytest.MonkeyPatch, offset: int
+) -> None:
+    source = open_cluster(lake.path, DYNAMIC)
+    missing = MissingRecords(100, 105, None)
+    monkeypatch.setattr(source, "_lacking", Lacking([missing], [missing]))
+    monkeypatch.setattr(source, "_not_evaluated", ["not evaluated"])
+    source.image_at(offset)
+    assert source.notes == [missing.sentence, "not evaluated"]
 
 
 @pytest.mark.parametrize(("first", "last"), [(1, 110), (900, 2400), (3000, 3697)])
@@ -101,11 +139,26 @@ def test_a_time_at_which_missing_offsets_may_have_been_appended_is_undecided(lak
 
 
 @pytest.mark.parametrize(
-    "path", [("image", "topics", "byName", "t-assign"), ("image", "acls"), ("image", "features")]
+    "path",
+    [
+        ("image", "topics", "byName", "t-assign"),
+        ("image", "topics", "byName", "t-*"),
+        ("image", "topics", "by*", "t-assign", "0"),
+        ("image", "topics", "byName", "{t-assign,t-rf2}", "?"),
+        ("image", "topics", "byId", "TOPIC_ID"),
+        ("image", "topics", "byId", "TOPIC_ID", "0"),
+        ("image", "topics"),
+        ("image", "acls"),
+        ("image", "features"),
+        (),
+    ],
 )
 def test_the_log_of_a_path_is_the_same(
     sources: tuple[MetadataSource, MetadataSource], path: tuple[str, ...]
 ) -> None:
+    topic_id = sources[1].image_at(983).tables.topic_ids["t-assign"]
+    path = tuple(topic_id if part == "TOPIC_ID" else part for part in path)
+
     def events_of(source: MetadataSource) -> list[Any]:
         events = source.events([path], source.last_offset)
         return sorted(

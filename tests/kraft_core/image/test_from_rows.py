@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from kraft_core.format.secrets import is_secret_config
 from kraft_core.image.delegation_tokens import DelegationToken, token_digest
-from kraft_core.image.from_rows import REDACTED, change_of
+from kraft_core.image.from_rows import REDACTED, change_of, things_of
 from kraft_core.image.kinds import BY_NAME
 from kraft_core.image.scram_users import ScramUser
 from kraft_core.image.tables import CONFIGS, DELEGATION_TOKENS, KINDS
@@ -28,6 +28,11 @@ def test_a_row_has_everything_but_secrets(records):
                 assert change.key == (token_digest(key[0]),)
             else:
                 assert (change.key, change.value) == (key, without_secrets(kind, value))
+        rows = [BY_NAME[kind].row(value) for _, value in image.tables.items(kind)]
+        columns = {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+        by_row = [change_of(kind, row) for row in rows]
+        by_column = list(things_of(kind, columns)) if rows else []
+        assert by_column == [(change.key, change.value) for change in by_row]
 
 
 def without_secrets(kind, value):
