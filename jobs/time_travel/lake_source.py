@@ -26,12 +26,13 @@ from kraft_core.image.missing_records import MissingRecords
 from kraft_core.image.replay_path import COMMITTED, PathCheckpoint, ReplayRange, Step
 from kraft_core.image.replica import OutOfReachError, lost_between
 from kraft_core.image.tables import Tables
+from kraft_core.image.topics import Topic
 from kraft_core.kafka_tools.quorum import LeaderAnswer
 from transforms.histories.clocks import Clock, clocks
 from transforms.histories.missing import Lacking, lacking_by_cluster
 from transforms.histories.replay_steps import known_paths
 from transforms.lake.arrow_rows import milliseconds, python_values
-from transforms.lake.delta_rs import arrow_with, exists, newest_version, rows_with
+from transforms.lake.delta_rs import columns_with, exists, newest_version, opened, rows_with
 from transforms.lake.storage.location import Location
 from transforms.lake.tables import (
     FINDINGS,
@@ -186,7 +187,8 @@ class LakeSource:
             table, version = held[kind]
             names = [name for name in table.names if name not in OF_VERSIONS]
             where = valid_at(offset) & wanted[table]
-            found = arrow_with(self._lake, table, names, where, version=version, cluster_id=[self._id])
+            stored = opened(self._lake, table, version, where & (ds.field("cluster_id") == self._id))
+            found = columns_with(stored, names, where, cluster_id=[self._id])
             return things_of(kind, {name: python_values(found[name], tuple) for name in names})
 
         return Image(Tables(read))
@@ -287,7 +289,9 @@ class LakeSource:
         asked = {name for pattern in patterns for name in histories_under(pattern)}
         wanted = {table: _ALL for table in HISTORIES if table.name in asked}
         if PARTITIONS in wanted:
-            wanted[PARTITIONS] = ds.field("topic_id").isin(pa.array(self._topics_under(patterns), pa.string()))
+            wanted[PARTITIONS] = ds.field("topic_id").isin(
+                pa.array(self._topics_under(patterns), pa.string())
+            )
         found = [
             event
             for table, condition in wanted.items()
@@ -298,7 +302,7 @@ class LakeSource:
     def _topics_under(self, patterns: Sequence[tree.Path]) -> list[str]:
         """The ids of the topics whose partitions can have a path that matches one of the patterns."""
         rows = rows_with(self._lake, TOPICS, ["topic_id", "topic_name"], cluster_id=[self._id])
-        topics = [change_of(TOPICS.name, row).value for row in rows]
+        topics = [Topic(row["topic_id"], row["topic_name"]) for row in rows]
         return sorted({t.topic_id for t in topics if path_under(patterns, TOPICS.name, t) is not None})
 
     def events_of(self, wanted: Mapping[Table, ds.Expression]) -> list[Event]:

@@ -51,7 +51,7 @@ class Tables:
 
     def __init__(self, read: ReadThings | None = None) -> None:
         self._read = read
-        self._groups: dict[str, _Groups] = {kind: {} for kind in KINDS} if read is None else _Unread(self)
+        self._groups: dict[str, _Groups] = {kind: {} for kind in KINDS} if read is None else _Unread(self._read_groups)
         self._topic_ids: dict[str, str] = {}
         # The ids of each name that several topics have.
         self._namesakes: dict[str, set[str]] = {}
@@ -156,11 +156,11 @@ class Tables:
 
 
 class _Unread(dict[str, _Groups]):
-    """The groups of each kind that was asked for. A dict, as those of a replay are asked for millions of times."""
+    """The groups of each kind that was asked for. A dict, as a replay asks for its own millions of times."""
 
-    def __init__(self, of: Tables) -> None:
+    def __init__(self, read: Callable[[str], _Groups]) -> None:
         super().__init__()
-        self._of = of
+        self._read = read
 
     def __missing__(self, kind: str) -> _Groups:
-        return self._of._read_groups(kind)
+        return self._read(kind)

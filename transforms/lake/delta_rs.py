@@ -79,19 +79,15 @@ def arrow_with(
     columns: Sequence[str],
     where: ds.Expression | None = None,
     also: ds.Expression | None = None,
-    version: int | None = None,
     **wanted: Iterable[Any],
 ) -> pa.Table:
     """The rows that rows_with returns, of a table that exists, as an Arrow table.
 
-    A column that the table lacks on disk, as one of an earlier version may, is null. version: of the table,
-    the newest by default.
+    A column that the table lacks on disk, as one of an earlier version may, is null.
     """
     values = {name: sorted(some) for name, some in wanted.items()}
     condition = _condition(where, values) if values or where is not None else None
-    stored = opened(lake, table, version, condition)
-    alone = _is_alone(where, values)
-    return _columns(stored, columns, condition, values.get(CLUSTER), also=also, of_clusters_alone=alone)
+    return columns_with(opened(lake, table, where=condition), columns, where, also, **values)
 
 
 def by_cluster(
@@ -128,13 +124,18 @@ def each_row(
         yield from (row | missing for row in batch.to_pylist())
 
 
-def columns_with(stored: ds.Dataset, columns: Sequence[str], **wanted: Iterable[Any]) -> pa.Table:
+def columns_with(
+    stored: ds.Dataset,
+    columns: Sequence[str],
+    where: ds.Expression | None = None,
+    also: ds.Expression | None = None,
+    **wanted: Iterable[Any],
+) -> pa.Table:
     """The rows that arrow_with returns, of a table that `opened` returned."""
     values = {name: sorted(some) for name, some in wanted.items()}
-    condition = among(values) if values else None
-    return _columns(
-        stored, columns, condition, values.get(CLUSTER), of_clusters_alone=_is_alone(None, values)
-    )
+    condition = _condition(where, values) if values or where is not None else None
+    alone = _is_alone(where, values)
+    return _columns(stored, columns, condition, values.get(CLUSTER), also=also, of_clusters_alone=alone)
 
 
 def _is_alone(where: ds.Expression | None, values: Mapping[str, Iterable[Any]]) -> bool:
