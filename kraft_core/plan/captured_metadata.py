@@ -96,7 +96,7 @@ def read_metadata(quorum: CapturedQuorum, replay: Replay, unused: Collection[str
     """The metadata at the quorum's log end. unused: notes of the replay about files that it does not need."""
     image = _image_at(replay, quorum.log_end - 1)
     end = proven_end(quorum)
-    committed = image if end == quorum.log_end else None if end is None else _image_at(replay, end - 1)
+    committed = None if end is None else _image_at(replay, end - 1)
     unproven: Iterable[Sequence[Change]] = ()
     if committed is not None and end is not None:
         unproven = _ChangesAbove(replay, committed, end, quorum.log_end - 1)
