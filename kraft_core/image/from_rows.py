@@ -1,7 +1,8 @@
 """From rows of the history tables back to the things they describe: the inverse of Kind.row."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from functools import cache, partial
 from typing import Any
 
 from kraft_core.format.secrets import HIDDEN
@@ -71,39 +72,34 @@ def _topic(row: Row) -> tuple[Key, Any]:
     return (row["topic_id"],), Topic(row["topic_id"], row["topic_name"])
 
 
-_OF_PARTITION = tuple(field.name for field in fields(Partition))
+_RECOVERY_STATE = cache(partial(_number, names.LEADER_RECOVERY_STATES))
+# By the column of that name, where the two differ.
+_PARTITION_VALUES: Mapping[str, Callable[[Any], Any]] = {
+    "replicas": tuple,
+    "directories": tuple,
+    "isr": tuple,
+    "removing_replicas": tuple,
+    "adding_replicas": tuple,
+    "eligible_leader_replicas": tuple,
+    "last_known_elr": tuple,
+    "leader_recovery_state": _RECOVERY_STATE,
+}
+# The fields of Partition in their order: there may be millions, and by name it takes longer to make one.
+_OF_PARTITION: tuple[tuple[str, Callable[[Any], Any] | None], ...] = tuple(
+    (field.name, _PARTITION_VALUES.get(field.name)) for field in fields(Partition)
+)
 
 
 def _partition(row: Row) -> tuple[Key, Any]:
-    return next(_partitions({name: (row[name],) for name in _OF_PARTITION}))
+    held = [row[name] if made is None else made(row[name]) for name, made in _OF_PARTITION]
+    return (row["topic_id"], row["partition_id"]), Partition(*held)
 
 
 def _partitions(columns: Mapping[str, Sequence[Any]]) -> Iterator[tuple[Key, Any]]:
-    """By column, and the fields of each by position: there may be millions."""
+    """As _partition, by column."""
     keys = zip(columns["topic_id"], columns["partition_id"], strict=True)
-    held = (_PARTITION_VALUES.get(name, iter)(columns[name]) for name in _OF_PARTITION)
+    held = (columns[name] if made is None else map(made, columns[name]) for name, made in _OF_PARTITION)
     return zip(keys, map(Partition, *held), strict=True)
-
-
-def _tuples(lists: Sequence[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
-    return map(tuple, lists)
-
-
-def _recovery_states(words: Sequence[str]) -> Iterator[int]:
-    numbers = {word: _number(names.LEADER_RECOVERY_STATES, word) for word in set(words)}
-    return map(numbers.__getitem__, words)
-
-
-_PARTITION_VALUES: Mapping[str, Callable[[Sequence[Any]], Iterator[Any]]] = {
-    "replicas": _tuples,
-    "directories": _tuples,
-    "isr": _tuples,
-    "removing_replicas": _tuples,
-    "adding_replicas": _tuples,
-    "eligible_leader_replicas": _tuples,
-    "last_known_elr": _tuples,
-    "leader_recovery_state": _recovery_states,
-}
 
 
 def _broker(row: Row) -> tuple[Key, Any]:

@@ -51,7 +51,8 @@ class Tables:
 
     def __init__(self, read: ReadThings | None = None) -> None:
         self._read = read
-        self._groups: dict[str, _Groups] = {kind: {} for kind in KINDS} if read is None else _Unread(self._read_groups)
+        nothing: dict[str, _Groups] = {kind: {} for kind in KINDS}
+        self._groups = nothing if read is None else _Unread(self._read_groups)
         self._topic_ids: dict[str, str] = {}
         # The ids of each name that several topics have.
         self._namesakes: dict[str, set[str]] = {}

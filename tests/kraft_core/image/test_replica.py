@@ -139,6 +139,18 @@ def test_a_time_at_which_missing_offsets_may_have_been_appended_is_undecided(fil
     assert files.replica().offset_at(599) == 5
 
 
+def test_an_image_is_its_askers_own(files):
+    """Also the newest, which the replica keeps."""
+    files.segment(LOG)
+    replica = files.replica()
+    for offset in (None, 5, 2):
+        whole = replica.image_at(offset)
+        changed = replica.image_at(offset)
+        changed.apply(feature(whole.offset + 1, 600, 99))
+        assert replica.image_at(offset).tables == whole.tables != changed.tables
+        assert replica.image_at(offset).offset == whole.offset < changed.offset
+
+
 def test_an_offset_beyond_the_log_is_out_of_reach(files):
     files.segment(LOG)
     with pytest.raises(OutOfReachError, match="offset 6 is beyond the end of the log; its last offset is 5"):
