@@ -81,9 +81,9 @@ def rows(bench: Bench) -> Iterator[Row]:
     yield first.row("first run", count)
     nights += (young := two_nights(lake, captures, 1))
     bench.say(f"adding {NIGHTS} nights to the lake")
-    shorter = shorter_logs(bench)
+    shorter, of_first_night = shorter_logs(bench), first_captures(lake)
     for table in (CAPTURES, SEGMENTS):
-        add_nights(lake, table, shorter)
+        add_nights(lake, table, shorter, of_first_night)
     nights += [(looked_up := night(lake, captures)), *(old := two_nights(lake, captures, 2))]
     yield looked_up.row(f"nothing new by all rows, after {NIGHTS} nights", count)
     for name, one, other in zip(("nothing new", "a batch more in 1 %"), young, old, strict=True):
@@ -205,14 +205,23 @@ def shorter_logs(bench: Bench) -> Path:
     return lake
 
 
-def add_nights(lake: Path, table: Table, shorter: Path) -> None:
+def first_captures(lake: Path) -> pa.Array:
+    """The ids of each directory's capture of the first night, from which earlier nights are counted back."""
+    held = arrow_with(lake, CAPTURES, ["cluster_id", "node_id", "capture_id", "captured_at"])
+    first = held.group_by(["cluster_id", "node_id"]).aggregate([("captured_at", "min")])
+    at = first.rename_columns({"captured_at_min": "captured_at"})
+    return at.join(held, at.column_names)["capture_id"].combine_chunks()
+
+
+def add_nights(lake: Path, table: Table, shorter: Path, first: pa.Array) -> None:
     """Add the rows of NIGHTS earlier nights to a table of captures, in joined files.
 
-    shorter: the lake with a row of each night, the longest logs first.
+    shorter: the lake with a row of each night, the longest logs first. first: first_captures.
     """
     TableWriter(lake, None).compact(table)
     schema = table.arrow_schema
     held = arrow_with(lake, table, table.names).cast(schema)
+    held = held.filter(pc.is_in(held["capture_id"], first))
     logs = arrow_with(shorter, table, table.names).cast(schema).sort_by([("size_bytes", "descending")])
     assert len(logs) == NIGHTS
     written: list[dict[str, Any]] = []
