@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, pairwise
 from operator import itemgetter, le
 
 from kraft_core.evidence.facts import Capture, EpochRange
@@ -311,7 +311,7 @@ def lacks(capture: Capture, leader_epoch: int, first_offset: int) -> bool:
 
     It ended at or below the offset, or has another epoch's batch there. A log whose prefix is deleted, or
     that has a hole there, may have held them; so may one of segments that are older than
-    leader-epoch-checkpoint.
+    leader-epoch-checkpoint. What lies below a hole may be older than what is above: no log has one.
     """
     if capture.known_end is None:
         return False
@@ -321,5 +321,7 @@ def lacks(capture: Capture, leader_epoch: int, first_offset: int) -> bool:
         bisect_right(capture.epoch_ranges, first_offset, key=lambda epoch_range: epoch_range.first_offset) - 1
     )
     if nth < 0 or first_offset >= capture.epoch_ranges[nth].end_offset:
+        return False
+    if any(below.end_offset < above.first_offset for below, above in pairwise(capture.epoch_ranges[nth:])):
         return False
     return leader_epoch not in (capture.epoch_ranges[nth].leader_epoch, cached_epoch(capture, first_offset))

@@ -74,6 +74,13 @@ def test_what_kraft_does_not_allow_is_raised(kind: Unlawful) -> None:
     assert raised.failures == []
 
 
+def test_what_lies_below_a_gap_of_a_copy_may_be_older_than_what_is_above() -> None:
+    """A batch that was truncated lies below it: the one that took its place had been committed."""
+    (kind,) = (kind for kind in KINDS if kind.name == "segments of two moments")
+    raised = check_unlawful(kind, 1, 1_004_329)
+    assert (raised.runs, raised.failures) == (1, [])
+
+
 def test_a_replica_without_a_last_epoch_is_judged_by_its_batches() -> None:
     """It deleted what a checkpoint covers, restarted, and was truncated to that checkpoint's end."""
     begun = Elect(3, (1, 2)), Pull(1, 3, 1, one=True), WriteCheckpoint(3, True), Append(3, 2)
